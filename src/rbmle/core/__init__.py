@@ -1,0 +1,1 @@
+"""The words all other folders speak."""

@@ -1,0 +1,108 @@
+"""From a user's features to contexts: the one border where shapes and numbers are checked."""
+
+from typing import Any
+
+import numpy as np
+
+from rbmle.core.errors import ContextError
+from rbmle.core.types import Contexts, Rows
+
+# Squares of larger numbers leave the range of single precision.
+LARGEST = 1e12
+
+
+def disjoint(x: Any, blocks: np.ndarray, features: int) -> Contexts:
+    """Return one vector x in each of the given blocks."""
+    indices, values = _entries(x, features)
+    n = len(blocks)
+    starts, lengths = np.zeros(n, np.int64), np.full(n, len(indices), np.int64)
+    return Contexts(rows=Rows(starts, lengths, blocks, indices, values), features=features)
+
+
+def per_arm(X: Any, features: int) -> Contexts:
+    """Return a row of features for each arm, all in block 0."""
+    if hasattr(X, "tocsr"):
+        return _sparse_rows(X, features)
+    X = _array(X)
+    if X.ndim != 2 or X.shape[1] != features:
+        raise ContextError(
+            f"contexts have the shape {X.shape}, but one row of {features} features for each arm is "
+            f"expected, ({'n'}, {features}); for one vector that all arms share, make the bandit with "
+            "encoding='disjoint'"
+        )
+    _check(X)
+    n = len(X)
+    arms, indices = np.nonzero(X)
+    lengths = np.bincount(arms, minlength=n)
+    rows = Rows(_starts(lengths), lengths, np.zeros(n, np.int64), indices.astype(np.int32), X[arms, indices])
+    return Contexts(rows=rows, features=features)
+
+
+def _entries(x: Any, features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices and values of a vector's non-zero features."""
+    if hasattr(x, "tocsr"):
+        only = _sparse_rows(x, features)
+        if len(only) != 1:
+            raise ContextError(
+                f"the context has {len(only)} rows, but one vector of {features} features is expected; "
+                "for one row per arm, make the bandit with encoding='per-arm'"
+            )
+        return only.rows.indices, only.rows.values
+    x = _array(x)
+    if x.shape != (features,):
+        raise ContextError(
+            f"the context has the shape {x.shape}, but a vector of {features} features is expected, "
+            f"({features},); check the vector, or make the bandit with features={x.shape[-1] if x.ndim else 1}"
+        )
+    _check(x)
+    indices = np.flatnonzero(x)
+    return indices.astype(np.int32), x[indices]
+
+
+def _sparse_rows(X: Any, features: int) -> Contexts:
+    """Return a SciPy sparse matrix as contexts, each row in block 0."""
+    X = X.tocsr(copy=True)
+    if X.ndim == 1:
+        X = X.reshape(1, -1)
+    if X.shape[1] != features:
+        raise ContextError(
+            f"the sparse contexts have {X.shape[1]} features, but {features} are expected; check the "
+            f"matrix, or make the bandit with features={X.shape[1]}"
+        )
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    values = _array(X.data)
+    _check(values)
+    n, lengths = X.shape[0], np.diff(X.indptr).astype(np.int64)
+    rows = Rows(_starts(lengths), lengths, np.zeros(n, np.int64), X.indices.astype(np.int32), values)
+    return Contexts(rows=rows, features=features)
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
+
+
+def _array(x: Any) -> np.ndarray:
+    """Return a contiguous array of float64, not the user's own."""
+    try:
+        return np.array(x, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise ContextError(
+            f"the context {_short(x)} is no array of numbers ({error}); give numbers, all rows of one "
+            "length, and encode categories as numbers"
+        ) from None
+
+
+def _check(x: np.ndarray) -> None:
+    """Raise ContextError for NaN, infinity and numbers that are too large."""
+    if x.size and not (np.abs(x).max() <= LARGEST):  # False for NaN too
+        at = tuple(int(i) for i in np.argwhere(~(np.abs(x) <= LARGEST))[0])
+        raise ContextError(
+            f"feature {at if len(at) > 1 else at[0]} of the context is {x[at]}, but features must be finite "
+            f"numbers of at most {LARGEST:g} in size; replace missing values, and scale large ones"
+        )
+
+
+def _short(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= 60 else text[:57] + "…"

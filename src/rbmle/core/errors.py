@@ -1,0 +1,42 @@
+"""Every exception of ours that a caller may want to catch.
+
+RBMLEError
+├── ContextError       contexts of the wrong shape, with NaN, infinity or an absurd size (a ValueError)
+├── RewardError        a reward that is no finite number (a ValueError)
+├── ArmError           an arm that does not exist, is retired, or was listed twice (a KeyError)
+├── EligibilityError   no arm to choose from, or arms and rows that do not match (a ValueError)
+├── SettingError       a hyperparameter out of its range (a ValueError)
+└── FileError          a saved bandit that is damaged, foreign or from a later version (a ValueError)
+"""
+
+
+class RBMLEError(Exception):
+    """The root of the tree."""
+
+
+class ContextError(RBMLEError, ValueError):
+    """Contexts of the wrong shape, with NaN, infinity or an absurd size."""
+
+
+class RewardError(RBMLEError, ValueError):
+    """A reward that is no finite number."""
+
+
+class ArmError(RBMLEError, KeyError):
+    """An arm that does not exist, is retired, or was listed twice."""
+
+    def __str__(self) -> str:
+        """Return the message as it is; KeyError would put it in quotes."""
+        return str(self.args[0])
+
+
+class EligibilityError(RBMLEError, ValueError):
+    """No arm to choose from, or arms and rows that do not match."""
+
+
+class SettingError(RBMLEError, ValueError):
+    """A hyperparameter out of its range."""
+
+
+class FileError(RBMLEError, ValueError):
+    """A saved bandit that is damaged, foreign or from a later version."""

@@ -1,0 +1,216 @@
+"""One file for a bandit: a zip of arrays and a JSON manifest, no pickle, written whole or not at all.
+
+A state is a tree of dataclasses, tuples and lists whose leaves are arrays and numbers. Arrays go to
+the zip under their path in the tree, numbers to the manifest. The tree's shape is not stored: the
+policy makes it anew, and its leaves are then replaced.
+"""
+
+import dataclasses
+import importlib
+import json
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rbmle.core.arms import Arms
+from rbmle.core.bandit import Bandit
+from rbmle.core.errors import FileError
+from rbmle.core.policy import Policy
+
+FORMAT = "rbmle bandit"
+VERSION = 1
+MANIFEST = "manifest.json"
+OURS = "rbmle."  # the only package whose classes a file may name
+
+
+def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
+    """Write a bandit beside its place, to disk, and then put it there in one step."""
+    arrays, numbers = leaves(bandit.state)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "policy": encode(bandit.policy),
+        "encoding": bandit.encoding.value,
+        "features": bandit.features,
+        "seed": bandit.seed,
+        "floor": bandit.floor,
+        "draws": bandit.draws,
+        "decisions": bandit.decisions,
+        "round": bandit.round,
+        "arms": None if bandit.arms is None else bandit.arms.ids,
+        "retired": [] if bandit.arms is None else [a for a in bandit.arms.ids if a in bandit.arms.retired],
+        "arrays": sorted(arrays),
+        "numbers": numbers,
+    }
+    target = Path(path)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with open(scratch, "wb") as file:
+            with zipfile.ZipFile(file, "w") as zipped:
+                zipped.writestr(MANIFEST, json.dumps(manifest, indent=1))
+                for name in sorted(arrays):
+                    with zipped.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, arrays[name], allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, target)
+    finally:
+        scratch.unlink(missing_ok=True)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name is on disk too
+    finally:
+        os.close(folder)
+
+
+def load(path: str | os.PathLike[str], policy: Policy[Any] | None = None) -> Bandit:
+    """Return the bandit in a file, or raise FileError."""
+    try:
+        with zipfile.ZipFile(path) as zipped:
+            manifest = json.loads(zipped.read(MANIFEST))
+            _check(path, manifest)
+            policy = _policy(path, manifest, policy)
+            arrays = {}
+            for name in manifest["arrays"]:
+                with zipped.open(f"{name}.npy") as entry:
+                    arrays[name] = np.lib.format.read_array(entry, allow_pickle=False)
+                    entry.read()  # to its end, where the checksum is compared
+        return _rebuilt(manifest, policy, arrays)
+    except FileError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise FileError(
+            f"{path} is no saved bandit, or it is damaged ({type(error).__name__}: {error}); "
+            "use a file that Bandit.save wrote, or an older copy of this one"
+        ) from error
+
+
+def leaves(tree: Any, at: str = "state") -> tuple[dict[str, np.ndarray], dict[str, float | int]]:
+    """Return the arrays and the numbers of a tree by their path."""
+    arrays: dict[str, np.ndarray] = {}
+    numbers: dict[str, float | int] = {}
+    match tree:
+        case np.ndarray():
+            arrays[at] = tree
+        case bool() | int() | float():
+            numbers[at] = tree
+        case _:
+            for name, branch in _branches(tree):
+                more_arrays, more_numbers = leaves(branch, f"{at}.{name}")
+                arrays |= more_arrays
+                numbers |= more_numbers
+    return arrays, numbers
+
+
+def replaced(tree: Any, arrays: dict[str, np.ndarray], numbers: dict[str, Any], at: str = "state") -> Any:
+    """Return the tree with its leaves taken from the arrays and numbers."""
+    match tree:
+        case np.ndarray():
+            if arrays[at].dtype != tree.dtype or arrays[at].ndim != tree.ndim:
+                raise ValueError(f"{at} is {arrays[at].dtype} {arrays[at].shape}, not {tree.dtype}")
+            return arrays[at]
+        case bool() | int() | float():
+            return type(tree)(numbers[at])
+        case _:
+            parts = {
+                name: replaced(branch, arrays, numbers, f"{at}.{name}") for name, branch in _branches(tree)
+            }
+    if isinstance(tree, list):
+        return list(parts.values())
+    return type(tree)(**parts)
+
+
+def _branches(tree: Any) -> list[tuple[str, Any]]:
+    """Return the named branches of a node."""
+    if dataclasses.is_dataclass(tree):
+        return [(f.name, getattr(tree, f.name)) for f in dataclasses.fields(tree)]
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return list(zip(tree._fields, tree, strict=True))
+    if isinstance(tree, list):
+        return [(str(i), branch) for i, branch in enumerate(tree)]
+    raise TypeError(
+        f"a state holds a {type(tree).__name__}, which cannot be saved; states are made of dataclasses, "
+        "named tuples, lists, arrays and numbers"
+    )
+
+
+def encode(value: Any) -> Any:
+    """Return a policy, or a part of one, as JSON."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = type(value)
+        parts = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
+        return {"class": f"{kind.__module__}.{kind.__qualname__}", "with": parts, "repr": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return {"tuple": [encode(item) for item in value]}
+    return {"foreign": repr(value)}
+
+
+def decode(value: Any) -> Any:
+    """Return what `encode` was given; raise LookupError for a class that is not ours."""
+    match value:
+        case {"class": str(path), "with": dict(parts)}:
+            module, _, name = path.rpartition(".")
+            if not path.startswith(OURS) or "<" in path:
+                raise LookupError(path)
+            kind = getattr(importlib.import_module(module), name)
+            if not dataclasses.is_dataclass(kind):
+                raise ValueError(f"{path} is no policy and no part of one")
+            return kind(**{key: decode(part) for key, part in parts.items()})  # type: ignore[misc]  # a dataclass of ours
+        case {"tuple": list(items)}:
+            return tuple(decode(item) for item in items)
+        case {"foreign": text}:
+            raise LookupError(text)
+    return value
+
+
+def _check(path: Any, manifest: Any) -> None:
+    """Raise FileError for a file of another kind or of a later version."""
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise FileError(f"{path} has no {FORMAT} in it; use a file that Bandit.save wrote")
+    if manifest["version"] > VERSION:
+        raise FileError(
+            f"{path} is of version {manifest['version']}, but this rbmle reads up to {VERSION}; "
+            "install a later rbmle"
+        )
+
+
+def _policy(path: Any, manifest: dict[str, Any], given: Policy[Any] | None) -> Policy[Any]:
+    """Return the policy of a file, or the given one if it is the same."""
+    saved = manifest["policy"]
+    if given is None:
+        try:
+            return decode(saved)  # type: ignore[no-any-return]  # a policy was encoded
+        except LookupError as error:
+            raise FileError(
+                f"{path} has {error} in its policy, which is not part of rbmle; make the policy and "
+                "give it, as in Bandit.load(path, policy=…)"
+            ) from None
+    if encode(given) != saved:
+        raise FileError(
+            f"{path} was saved with the policy {saved.get('repr', saved)}, not {given!r}; give that one"
+        )
+    return given
+
+
+def _rebuilt(manifest: dict[str, Any], policy: Policy[Any], arrays: dict[str, np.ndarray]) -> Bandit:
+    """Return a bandit with the state of a file."""
+    bandit = Bandit(
+        policy,
+        arms=None if manifest["arms"] is None else manifest["arms"],
+        features=manifest["features"],
+        seed=manifest["seed"],
+        encoding=manifest["encoding"],
+        floor=manifest["floor"],
+        draws=manifest["draws"],
+    )
+    if bandit.arms is not None:
+        bandit.arms = Arms(ids=manifest["arms"], retired=set(manifest["retired"]))
+    bandit.decisions, bandit.round = manifest["decisions"], manifest["round"]
+    bandit.state = replaced(bandit.state, arrays, manifest["numbers"])
+    return bandit

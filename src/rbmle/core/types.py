@@ -1,0 +1,87 @@
+"""The values that policies, models and users exchange."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Indices = Float[np.ndarray, " arms"]
+Probabilities = Float[np.ndarray, " arms"]
+ArmId = str | int
+
+
+class Encoding(StrEnum):
+    """How arms see features.
+
+    DISJOINT: one vector x for all arms, which arm a sees in its own block, (0, …, x, …, 0) ∈ ℝ^{dK}.
+    PER_ARM: one row of features for each arm; the arms may differ from round to round.
+    """
+
+    DISJOINT = "disjoint"
+    PER_ARM = "per-arm"
+
+
+class Rows(NamedTuple):
+    """Sparse contexts; row i has `lengths[i]` entries from `starts[i]` on, in block `blocks[i]`.
+
+    Rows may share entries: the disjoint encoding is one vector in many blocks.
+    """
+
+    starts: Int[np.ndarray, " n"]
+    lengths: Int[np.ndarray, " n"]
+    blocks: Int[np.ndarray, " n"]
+    indices: Int[np.ndarray, " entries"]
+    values: Float[np.ndarray, " entries"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contexts:
+    """The contexts of a round's arms, neither of them ever expanded to dK zeros."""
+
+    rows: Rows
+    features: int  # d, the features of one block
+
+    def __len__(self) -> int:
+        """Return the number of arms."""
+        return len(self.rows.blocks)
+
+    def row(self, arm: int) -> "Contexts":
+        """Return the context of one arm alone."""
+        starts, lengths, blocks, indices, values = self.rows
+        start, length = int(starts[arm]), int(lengths[arm])
+        entries = slice(start, start + length)
+        only = slice(arm, arm + 1)
+        zero = np.zeros(1, np.int64)
+        one = Rows(zero, lengths[only], blocks[only], indices[entries], values[entries])
+        return Contexts(rows=one, features=self.features)
+
+    def dense(self) -> Float[np.ndarray, "arms features"]:
+        """Return the features of each arm as a row, without its block."""
+        X = np.zeros((len(self), self.features))
+        for i, (start, length) in enumerate(zip(self.rows.starts, self.rows.lengths, strict=True)):
+            entries = slice(start, start + length)
+            X[i, self.rows.indices[entries]] = self.rows.values[entries]
+        return X
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """The context that was played, and the reward it paid."""
+
+    context: Contexts  # of length one
+    reward: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """An answer of a bandit: the arm to play, and what is needed to learn from its reward."""
+
+    id: str
+    arm: ArmId
+    arms: tuple[ArmId, ...]  # the eligible arms, in the order of `indices`
+    indices: Indices
+    propensity: float | None  # P(arm), or None if the policy knows none
+    probabilities: Probabilities | None = field(repr=False)  # of all eligible arms
+    context: Contexts = field(repr=False)  # of the arm

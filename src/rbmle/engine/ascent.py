@@ -1,0 +1,210 @@
+"""The arm-specific ascent of NeuralRBMLE-GA: from the shared base, over a copy of what it touches."""
+
+import math
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from rbmle.engine.compiled import call_scalar, inlined, kernel
+from rbmle.engine.hashing import below, mix
+from rbmle.engine.layout import Net, Parameters, Rows
+from rbmle.engine.network import climb, descend, enter, move, norm_squared, square
+from rbmle.engine.replay import ascend, pull
+
+
+@inlined
+def gather(
+    net: Net,
+    rows: Rows,
+    i: int,
+    used: int,
+    places: Int[np.ndarray, " features"],
+    features: Int[np.ndarray, " most"],
+    local: Net,
+    out: Rows,
+    j: int,
+) -> int:
+    """Copy context i as local context j, and the rows of W_1 it touches; return how many are copied.
+
+    Local row p holds feature `features[p]` of the block; `places` is its inverse, −1 where absent.
+    """
+    base = rows.blocks[i] * net.features
+    at = out.starts[j]
+    for k in range(rows.lengths[i]):
+        feature = rows.indices[rows.starts[i] + k]
+        place = places[feature]
+        if place < 0:
+            place = used
+            used += 1
+            places[feature] = place
+            features[place] = feature
+            row = base + feature
+            keep = local.theta.first.dtype.type(math.exp(net.clock[0] - net.ages[row]))
+            for u in range(local.theta.first.shape[1]):
+                start = net.start.first[row, u]
+                local.start.first[place, u] = start
+                local.theta.first[place, u] = start + keep * (net.theta.first[row, u] - start)
+        out.indices[at + k] = place
+        out.values[at + k] = rows.values[rows.starts[i] + k]
+    out.lengths[j] = rows.lengths[i]
+    out.starts[j + 1] = at + rows.lengths[i]
+    return used
+
+
+@inlined
+def distance_squared(net: Net, used: int) -> float:
+    """Return ‖θ − θ₀‖² over the upper layers and the first `used` rows of W_1."""
+    theta, start = net.theta, net.start
+    total = np.float64(0.0)
+    for row in range(used):
+        for u in range(theta.first.shape[1]):
+            total += (theta.first[row, u] - start.first[row, u]) ** 2
+    total += ((theta.hidden - start.hidden) ** 2).sum()
+    total += ((theta.output - start.output) ** 2).sum()
+    total += ((theta.biases - start.biases) ** 2).sum()
+    return total + (theta.shift[0] - start.shift[0]) ** 2
+
+
+@inlined
+def sampled_likelihood(
+    net: Net,
+    rows: Rows,
+    rewards: Float[np.ndarray, " n"],
+    count: int,
+    potential: int,
+    h: Float[np.ndarray, "depth-1 width"],
+) -> float:
+    """Return the sum of r f − b(f) over local contexts 1 … count."""
+    total = 0.0
+    for j in range(1, count + 1):
+        enter(net, rows, j, h)
+        f = np.float64(climb(net, h))
+        total += rewards[j] * f - call_scalar(potential, f)
+    return total
+
+
+@kernel
+def biased_ascent(
+    net: Net,
+    rows: Rows,
+    rewards: Float[np.ndarray, " n"],
+    members: Int[np.ndarray, " slots"],
+    member_starts: Int[np.ndarray, " blocks"],
+    member_counts: Int[np.ndarray, " blocks"],
+    contexts: Rows,
+    steps: int,
+    rate: float,
+    ridge: float,
+    mean: int,
+    potential: int,
+    bias_weights: Float[np.ndarray, " arms"],
+    replay_weights: Float[np.ndarray, " arms"],
+    pull_weights: Float[np.ndarray, " arms"],
+    key: int,
+    estimates: Float[np.ndarray, " arms"],
+    gains: Float[np.ndarray, " arms"],
+) -> None:
+    """Write f(x_a; θ̃_a), and by how much ℓ_λ at θ̃_a differs from ℓ_λ at the base, for every arm.
+
+    θ̃_a is `steps` times a step on a sample of the arm's own block and one along the bias, from
+    the base. Samples of other blocks would move block a not at all, so they are left out. Arms of
+    one block see the same samples. The change of ℓ_λ is estimated on the samples that were replayed.
+    """
+    theta = net.theta
+    longest = 0
+    for i in range(contexts.lengths.shape[0]):
+        longest = max(longest, contexts.lengths[i])
+    width = theta.first.shape[1]
+    places = np.full(net.features, -1, np.int32)
+    h = np.empty_like(theta.biases)
+    delta = np.empty_like(h)
+    bias_h = np.empty_like(h)
+    picks = np.empty(steps, np.int64)
+    for a in range(contexts.blocks.shape[0]):
+        block = contexts.blocks[a]
+        count = steps if member_counts[block] > 0 else 0
+        entries = np.int64(contexts.lengths[a])
+        for j in range(count):
+            bits = mix(mix(key, block), j)
+            picks[j] = members[member_starts[block] + below(bits, member_counts[block])]
+            entries += rows.lengths[picks[j]]
+        most = min(entries, net.features)
+        features = np.empty(most, np.int32)
+        local = Net(
+            Parameters(
+                np.empty((most, width), theta.first.dtype),
+                theta.hidden.copy(),
+                theta.output.copy(),
+                theta.biases.copy(),
+                theta.shift.copy(),
+            ),
+            Parameters(
+                np.empty((most, width), theta.first.dtype),
+                net.start.hidden,
+                net.start.output,
+                net.start.biases,
+                net.start.shift,
+            ),
+            np.zeros(most),
+            np.zeros(1),
+            0,
+            net.scale,
+            net.biased,
+        )
+        # Local context 0 is x_a, the others are the samples in the order of the steps.
+        out = Rows(
+            np.zeros(count + 2, rows.starts.dtype),
+            np.empty(count + 1, rows.lengths.dtype),
+            np.zeros(count + 1, rows.blocks.dtype),
+            np.empty(entries, rows.indices.dtype),
+            np.empty(entries, rows.values.dtype),
+        )
+        local_rewards = np.empty(count + 1)
+        used = gather(net, contexts, a, 0, places, features, local, out, 0)
+        for j in range(count):
+            used = gather(net, rows, picks[j], used, places, features, local, out, j + 1)
+            local_rewards[j + 1] = rewards[picks[j]]
+        for place in range(used):
+            places[features[place]] = -1
+
+        before = 0.0
+        if potential != 0:
+            before = sampled_likelihood(local, out, local_rewards, count, potential, h)
+            before *= member_counts[block] / max(count, 1)
+            before -= ridge / 2 * distance_squared(local, used)
+        bias = rate * bias_weights[a]
+        x_square = square(out, 0)
+        for j in range(steps):
+            if count > 0:
+                ascend(
+                    local,
+                    out,
+                    j + 1,
+                    square(out, j + 1),
+                    local_rewards[j + 1],
+                    mean,
+                    rate * replay_weights[a],
+                    h,
+                    delta,
+                )
+            enter(local, out, 0, bias_h)
+            climb(local, bias_h)
+            descend(local, bias_h, delta)
+            # At most one unit of reward in a step, as `ascend` never overshoots its sample.
+            norm = norm_squared(local, x_square, bias_h, delta)
+            move(local, out, 0, bias_h, delta, bias / (1.0 + bias * norm))
+        log_keep = -steps * math.log1p(rate * ridge * pull_weights[a])
+        pull(local, log_keep)
+        keep = theta.first.dtype.type(math.exp(log_keep))
+        for row in range(used):
+            for u in range(width):
+                start = local.start.first[row, u]
+                local.theta.first[row, u] = start + keep * (local.theta.first[row, u] - start)
+        local.clock[0] = 0.0
+        if potential != 0:
+            after = sampled_likelihood(local, out, local_rewards, count, potential, h)
+            after *= member_counts[block] / max(count, 1)
+            after -= ridge / 2 * distance_squared(local, used)
+            gains[a] = after - before
+        enter(local, out, 0, h)
+        estimates[a] = climb(local, h)

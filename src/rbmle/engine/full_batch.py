@@ -1,0 +1,96 @@
+"""Gradient ascent on the whole history, as Algorithms 1 and 2 of the paper state it."""
+
+import numpy as np
+from jaxtyping import Float
+
+from rbmle.engine.compiled import call_scalar, inlined, kernel
+from rbmle.engine.layout import Net, Parameters, Rows
+from rbmle.engine.network import climb, descend, enter, move
+
+
+@inlined
+def pull_gradient(theta: Parameters, start: Parameters, ridge: float, out: Parameters) -> None:
+    """Write −mλ (θ − θ₀), the gradient of the regularisation."""
+    out.first[:] = -ridge * (theta.first - start.first)
+    out.hidden[:] = -ridge * (theta.hidden - start.hidden)
+    out.output[:] = -ridge * (theta.output - start.output)
+    out.biases[:] = -ridge * (theta.biases - start.biases)
+    out.shift[:] = -ridge * (theta.shift - start.shift)
+
+
+@inlined
+def advance(theta: Parameters, gradient: Parameters, amount: float) -> None:
+    """θ ← θ + amount · gradient."""
+    theta.first[:] += amount * gradient.first
+    theta.hidden[:] += amount * gradient.hidden
+    theta.output[:] += amount * gradient.output
+    theta.biases[:] += amount * gradient.biases
+    theta.shift[:] += amount * gradient.shift
+
+
+@kernel
+def full_batch(
+    net: Net,
+    rows: Rows,
+    rewards: Float[np.ndarray, " n"],
+    count: int,
+    steps: int,
+    rate: float,
+    ridge: float,
+    mean: int,
+    contexts: Rows,
+    arm: int,
+    alpha: float,
+) -> None:
+    """θ ← θ + η ∇{ℓ_λ(F_t; θ) + α f(x_a; θ)}, J times; with α = 0 there is no bias and no x_a."""
+    theta = net.theta
+    gradient = Parameters(
+        np.empty_like(theta.first),
+        np.empty_like(theta.hidden),
+        np.empty_like(theta.output),
+        np.empty_like(theta.biases),
+        np.empty_like(theta.shift),
+    )
+    # `move` adds to the parameters of its network: here, to the gradient.
+    sink = Net(gradient, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
+    h = np.empty_like(theta.biases)
+    delta = np.empty_like(h)
+    for _ in range(steps):
+        pull_gradient(theta, net.start, ridge, gradient)
+        for i in range(count):
+            enter(net, rows, i, h)
+            f = climb(net, h)
+            descend(net, h, delta)
+            move(sink, rows, i, h, delta, rewards[i] - call_scalar(mean, np.float64(f)))
+        if alpha != 0.0:
+            enter(net, contexts, arm, h)
+            climb(net, h)
+            descend(net, h, delta)
+            move(sink, contexts, arm, h, delta, alpha)
+        advance(theta, gradient, rate)
+
+
+@kernel
+def log_likelihood(
+    net: Net,
+    rows: Rows,
+    rewards: Float[np.ndarray, " n"],
+    count: int,
+    ridge: float,
+    potential: int,
+) -> float:
+    """Return ℓ_λ(F_t; θ) = Σ_s (r_s f(x_s; θ) − b(f(x_s; θ))) − (mλ/2) ‖θ − θ₀‖²."""
+    h = np.empty_like(net.theta.biases)
+    total = 0.0
+    for i in range(count):
+        enter(net, rows, i, h)
+        f = np.float64(climb(net, h))
+        total += rewards[i] * f - call_scalar(potential, f)
+    theta, start = net.theta, net.start
+    distance = np.float64(0.0)
+    distance += ((theta.first - start.first) ** 2).sum()
+    distance += ((theta.hidden - start.hidden) ** 2).sum()
+    distance += ((theta.output - start.output) ** 2).sum()
+    distance += ((theta.biases - start.biases) ** 2).sum()
+    distance += ((theta.shift - start.shift) ** 2).sum()
+    return total - ridge / 2 * distance

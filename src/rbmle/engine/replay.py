@@ -1,0 +1,140 @@
+"""Gradient ascent on single samples drawn from the history: the cost of a round does not grow."""
+
+import math
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from rbmle.engine.compiled import call_scalar, inlined, kernel
+from rbmle.engine.hashing import below, mix, normal, unit
+from rbmle.engine.layout import Net, Rows
+from rbmle.engine.network import climb, descend, enter, move, norm_squared, settle
+
+ATTEMPTS = 64  # with a share of 0.8, all fail once in 10⁴⁴
+
+
+@inlined
+def ascend(
+    net: Net,
+    rows: Rows,
+    i: int,
+    square: float,
+    reward: float,
+    mean: int,
+    rate: float,
+    h: Float[np.ndarray, "depth-1 width"],
+    delta: Float[np.ndarray, "depth-1 width"],
+) -> None:
+    """θ ← θ + η (r − b′(f)) g / (1 + η ‖g‖²): a step on the log-likelihood of one sample.
+
+    The denominator is that of the implicit step (Toulis and Airoldi 2017) for b″ ≤ 1: however large
+    the features are, a step never overshoots its own sample. At η ‖g‖² ≪ 1 it is the plain step.
+    """
+    enter(net, rows, i, h)
+    f = climb(net, h)
+    descend(net, h, delta)
+    error = reward - call_scalar(mean, np.float64(f))
+    move(net, rows, i, h, delta, rate * error / (1.0 + rate * norm_squared(net, square, h, delta)))
+
+
+@inlined
+def pull(net: Net, log_keep: float) -> None:
+    """θ − θ₀ ← e^log_keep · (θ − θ₀): at once but for W_1, whose rows follow when they are touched."""
+    net.clock[0] += log_keep
+    keep = net.theta.output.dtype.type(math.exp(log_keep))
+    theta, start = net.theta, net.start
+    for u in range(theta.output.shape[0]):
+        theta.output[u] = start.output[u] + keep * (theta.output[u] - start.output[u])
+    theta.shift[0] = start.shift[0] + keep * (theta.shift[0] - start.shift[0])
+    w, w0 = theta.biases.reshape(-1), start.biases.reshape(-1)
+    for u in range(w.shape[0]):
+        w[u] = w0[u] + keep * (w[u] - w0[u])
+    w, w0 = theta.hidden.reshape(-1), start.hidden.reshape(-1)
+    for u in range(w.shape[0]):
+        w[u] = w0[u] + keep * (w[u] - w0[u])
+
+
+@inlined
+def is_kept(share: float, key: int, serial: int) -> bool:
+    """Return whether an observation is among the share that a learner sees."""
+    return share >= 1.0 or unit(mix(key, serial)) < share
+
+
+@inlined
+def pick(
+    serials: Int[np.ndarray, " n"], count: int, share: float, share_key: int, bits: int
+) -> int:
+    """Return a random observation among those that are kept, or −1 if none is found."""
+    i = below(bits, count)
+    for attempt in range(ATTEMPTS):
+        if is_kept(share, share_key, serials[i]):
+            return i
+        i = below(mix(bits, attempt), count)
+    return -1
+
+
+@kernel
+def replay(
+    net: Net,
+    rows: Rows,
+    squares: Float[np.ndarray, " n"],
+    rewards: Float[np.ndarray, " n"],
+    serials: Int[np.ndarray, " n"],
+    count: int,
+    newest: int,
+    steps: int,
+    rate: float,
+    ridge: float,
+    mean: int,
+    key: int,
+    noise: float,
+    share: float,
+    share_key: int,
+) -> None:
+    """Take J steps on ℓ_λ/n: the newest sample once, the others drawn with replacement.
+
+    The ridge's gradient is −(mλ/n)(θ − θ₀) in each step; its J pulls are taken at once, before them.
+    With `noise`, sample s has the reward r_s + noise · ε(key, s): one draw for a sample and a key.
+    With `share` < 1, only the samples that are kept for `share_key` are seen.
+    """
+    pull(net, -steps * math.log1p(rate * ridge / count))
+    h = np.empty_like(net.theta.biases)
+    delta = np.empty_like(h)
+    for j in range(steps):
+        i = newest
+        if j > 0 or not is_kept(share, share_key, serials[newest]):
+            i = pick(serials, count, share, share_key, mix(key, j))
+        if i < 0:
+            continue
+        settle(net, rows, i)
+        reward = rewards[i]
+        if noise > 0.0:
+            reward += noise * normal(key, -1 - serials[i])
+        ascend(net, rows, i, squares[i], reward, mean, rate, h, delta)
+
+
+@kernel
+def perturb(
+    rewards: Float[np.ndarray, " n"],
+    serials: Int[np.ndarray, " n"],
+    count: int,
+    noise: float,
+    key: int,
+    out: Float[np.ndarray, " n"],
+) -> None:
+    """Write r_s + noise · ε(key, s), the rewards that `replay` sees."""
+    for i in range(count):
+        out[i] = rewards[i] + noise * normal(key, -1 - serials[i])
+
+
+@kernel
+def kept(
+    serials: Int[np.ndarray, " n"],
+    count: int,
+    share: float,
+    key: int,
+    out: Bool[np.ndarray, " n"],
+) -> None:
+    """Write which observations are among the share that a learner sees."""
+    for i in range(count):
+        out[i] = is_kept(share, key, serials[i])

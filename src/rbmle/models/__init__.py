@@ -1,0 +1,21 @@
+"""What learns: f(x; θ), its gradient, and how sure it is."""
+
+from rbmle.models.arm_ascent import ArmAscent
+from rbmle.models.history import Memory
+from rbmle.models.network import Network
+from rbmle.models.precision import Diagonal, Exact
+from rbmle.models.regression import Regression
+from rbmle.models.ridge import Ridge
+from rbmle.models.training import FullBatch, Replay
+
+__all__ = [
+    "ArmAscent",
+    "Diagonal",
+    "Exact",
+    "FullBatch",
+    "Memory",
+    "Network",
+    "Regression",
+    "Replay",
+    "Ridge",
+]

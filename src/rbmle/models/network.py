@@ -1,0 +1,140 @@
+"""The network f(x; θ): its shape, its start, and its growth by blocks."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rbmle.core.errors import SettingError
+from rbmle.core.types import Contexts, Rows
+from rbmle.engine.layout import Factors, Net, Parameters
+from rbmle.engine.network import differentiate, predict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A ReLU network of L layers with m units in each hidden one.
+
+    `start="standard"`: biases and uniform weights in ±1/√(inputs), f = W_L h, as the published code
+    of the field has it. `start="paired"`: the paper's, f = √m W_L h without biases, W_l of two equal
+    diagonal blocks with entries N(0, 2/m), and W_L = (wᵀ, −wᵀ) with entries N(0, 1/m), so that
+    f(x; θ₀) = 0 for every x whose second half equals its first.
+    """
+
+    width: int = 100  # m
+    depth: int = 2  # L
+    start: Literal["standard", "paired"] = "standard"
+    dtype: Literal["float32", "float64"] = "float32"
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for a shape that cannot be."""
+        if self.width < 1 or self.depth < 2:
+            raise SettingError(
+                f"a network of width {self.width} and depth {self.depth} cannot be built; "
+                "the width must be at least 1 and the depth at least 2 (one hidden layer)"
+            )
+        if self.start not in ("standard", "paired"):
+            raise SettingError(f"start={self.start!r} is unknown; use 'standard' or 'paired'")
+        if self.dtype not in ("float32", "float64"):
+            raise SettingError(f"dtype={self.dtype!r} is unknown; use 'float32' or 'float64'")
+        if self.start == "paired" and self.width % 2:
+            raise SettingError(
+                f"a paired start needs an even width, not {self.width}; use {self.width + 1}"
+            )
+
+    @property
+    def m(self) -> float:
+        """Return m as it stands in mλ, 1/m and α/m: the square of the output's scale.
+
+        It is the width where f has the factor √m, and 1 where it has none.
+        """
+        return float(self.width) if self.start == "paired" else 1.0
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> Net:
+        """Return the network at θ₀."""
+        if self.start == "paired" and features % 2:
+            raise SettingError(
+                f"a paired start needs an even number of features, not {features}; "
+                "give each context twice, as (x, x)/√2, or use Network(start='standard')"
+            )
+        m, dtype = self.width, np.dtype(self.dtype)
+        theta = Parameters(
+            self._first(blocks, features, rng),
+            np.zeros((self.depth - 2, m, m), dtype),
+            np.zeros(m, dtype),
+            np.zeros((self.depth - 1, m), dtype),
+            np.zeros(1, dtype),
+        )
+        if self.start == "paired":
+            half = m // 2
+            for W in theta.hidden:
+                block = rng.normal(scale=(2 / m) ** 0.5, size=(half, half))
+                W[:half, :half] = W[half:, half:] = block
+            w = rng.normal(scale=(1 / m) ** 0.5, size=half)
+            theta.output[:] = np.concatenate([w, -w])
+        else:
+            theta.hidden[:] = _uniform(m, theta.hidden.shape, rng)
+            theta.output[:] = _uniform(m, theta.output.shape, rng)
+            theta.biases[0] = _uniform(features, (m,), rng)
+            theta.biases[1:] = _uniform(m, (self.depth - 2, m), rng)
+            theta.shift[:] = _uniform(m, (1,), rng)
+        start = Parameters(*(part.copy() for part in theta))
+        ages, clock = np.zeros(len(theta.first)), np.zeros(1)
+        return self.net(theta, start, ages, clock, features)
+
+    def net(
+        self,
+        theta: Parameters,
+        start: Parameters,
+        ages: np.ndarray,
+        clock: np.ndarray,
+        features: int,
+    ) -> Net:
+        """Return the engine's view of the network."""
+        return Net(theta, start, ages, clock, features, self.m**0.5, float(self.start != "paired"))
+
+    def grow(self, net: Net, blocks: int, rng: np.random.Generator) -> Net:
+        """Return the network with more blocks at their start, and all else as it is."""
+        new = self._first(blocks - len(net.ages) // net.features, net.features, rng)
+        theta = net.theta._replace(first=np.concatenate([net.theta.first, new]))
+        start = net.start._replace(first=np.concatenate([net.start.first, new]))
+        ages = np.concatenate([net.ages, np.full(len(new), net.clock[0])])
+        return net._replace(theta=theta, start=start, ages=ages)
+
+    def predict(self, net: Net, contexts: Contexts) -> np.ndarray:
+        """Return f(x; θ) for every context."""
+        f = np.empty(len(contexts))
+        predict(net, self.rows(contexts), f)
+        return f
+
+    def differentiate(self, net: Net, contexts: Contexts) -> tuple[np.ndarray, Factors]:
+        """Return f(x; θ) and g(x; θ), in factors, for every context."""
+        n = len(contexts)
+        shape = (n, self.depth - 1, self.width)
+        f = np.empty(n)
+        factors = Factors(self.rows(contexts), np.empty(shape, self.dtype), np.empty(shape, self.dtype))
+        differentiate(net, factors, f)
+        return f, factors
+
+    def rows(self, contexts: Contexts) -> Rows:
+        """Return the contexts in the precision of the network."""
+        rows = contexts.rows
+        return rows._replace(values=rows.values.astype(self.dtype, copy=False))
+
+    def _first(self, blocks: int, features: int, rng: np.random.Generator) -> np.ndarray:
+        """Return W_1 of some blocks at its start."""
+        m = self.width
+        shape = (blocks, features, m)
+        if self.start == "paired":
+            first = np.zeros(shape)
+            half, d = m // 2, features // 2
+            block = rng.normal(scale=(2 / m) ** 0.5, size=(blocks, d, half))
+            first[:, :d, :half] = first[:, d:, half:] = block
+        else:
+            first = _uniform(features, shape, rng)
+        return first.reshape(blocks * features, m).astype(self.dtype)
+
+
+def _uniform(inputs: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Return numbers in ±1/√inputs."""
+    return rng.uniform(-1, 1, shape) / inputs**0.5

@@ -1,0 +1,187 @@
+"""The exact Z⁻¹, in the Gram form at first and as a p × p inverse once that is smaller."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from rbmle.core.types import Indices, Rows
+from rbmle.engine.layout import Factors, Net, Parameters
+from rbmle.engine.network import predict
+from rbmle.engine.precision_exact import (
+    backward_solve,
+    flatten_gradient,
+    forward_solve,
+    gram,
+    gram_corrected,
+)
+
+FIRST_CAPACITY = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class ExactState:
+    """The gradients that were played, in factors, with L of λI + GGᵀ/m = LLᵀ; or Z⁻¹.
+
+    `inverse` is empty in the Gram form, and the arrays of the Gram form are empty afterwards.
+    """
+
+    ridge: float  # λ
+    count: int  # gradients in the Gram form
+    starts: Int[np.ndarray, " slots"]
+    lengths: Int[np.ndarray, " slots"]
+    blocks: Int[np.ndarray, " slots"]
+    indices: Int[np.ndarray, " pool"]
+    values: Float[np.ndarray, " pool"]
+    hiddens: Float[np.ndarray, "slots depth-1 width"]
+    deltas: Float[np.ndarray, "slots depth-1 width"]
+    L: Float[np.ndarray, " packed"]
+    inverse: Float[np.ndarray, "p p"]  # Z⁻¹
+
+    @staticmethod
+    def start(net: Net, ridge: float) -> "ExactState":
+        """Return Z = λI."""
+        slots, (layers, width) = FIRST_CAPACITY, net.theta.biases.shape
+        dtype = net.theta.first.dtype
+        return ExactState(
+            ridge=ridge,
+            count=0,
+            starts=np.zeros(slots, np.int64),
+            lengths=np.zeros(slots, np.int64),
+            blocks=np.zeros(slots, np.int64),
+            indices=np.zeros(slots, np.int32),
+            values=np.zeros(slots, dtype),
+            hiddens=np.zeros((slots, layers, width), dtype),
+            deltas=np.zeros((slots, layers, width), dtype),
+            L=np.zeros(slots),
+            inverse=np.zeros((0, 0)),
+        )
+
+    @property
+    def is_dense(self) -> bool:
+        """Return whether Z⁻¹ is kept as a matrix."""
+        return self.inverse.size > 0
+
+    @property
+    def past(self) -> Factors:
+        """Return the gradients that were played."""
+        rows = Rows(self.starts, self.lengths, self.blocks, self.indices, self.values)
+        return Factors(rows, self.hiddens, self.deltas)
+
+    def norms(self, net: Net, g: Factors, m: float) -> Indices:
+        """Return ‖g_i‖²_{Z⁻¹}."""
+        if self.is_dense:
+            G = _flat(net, g)
+            return np.einsum("ip,pq,iq->i", G, self.inverse, G, optimize=True)
+        y, squares = self._half_solved(net, g, m)
+        return (squares - (y * y).sum(axis=1)) / self.ridge
+
+    def corrected(self, net: Net, g: Factors, amount: float, m: float) -> Indices:
+        """Return f(x_i; θ + amount · Z⁻¹ g_i)."""
+        f = np.empty(len(g.deltas))
+        if self.is_dense:
+            one = np.empty(1)
+            for i, step in enumerate(amount * _flat(net, g) @ self.inverse):
+                theta = _moved(net, step)
+                rows = Rows(*(part[i : i + 1] for part in g.rows[:3]), *g.rows[3:])
+                predict(net._replace(theta=theta), rows, one)
+                f[i] = one[0]
+            return f
+        y, _ = self._half_solved(net, g, m)
+        backward_solve(self.L, self.count, y)
+        gram_corrected(net, self.past, self.count, y / m**0.5, g, amount / self.ridge, f)
+        return f
+
+    def add(self, net: Net, g: Factors, m: float) -> None:
+        """Z ← Z + g gᵀ/m."""
+        if not self.is_dense and (self.count + 1) * (self.count + 2) / 2 > _size(net) ** 2:
+            self._become_dense(net, m)
+        if self.is_dense:
+            (flat,) = _flat(net, g)
+            u = self.inverse @ flat / m**0.5
+            self.inverse -= np.outer(u, u) / (1 + flat @ u / m**0.5)  # Sherman and Morrison
+            return
+        y, squares = self._half_solved(net, g, m)
+        row = np.append(y[0], (self.ridge + squares[0] / m - y[0] @ y[0]) ** 0.5)
+        at = self.count * (self.count + 1) // 2
+        self.L = _room(self.L, at + len(row))
+        self.L[at : at + len(row)] = row
+        self._remember(g)
+
+    def grow(self, net: Net) -> None:
+        """Give the new rows of W_1 the precision λ; in the Gram form there is nothing to do."""
+        if self.is_dense:
+            old, p = len(self.inverse), _size(net)
+            inverse = np.eye(p) / self.ridge
+            inverse[:old, :old] = self.inverse
+            self.inverse = inverse
+
+    def _half_solved(self, net: Net, g: Factors, m: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return L⁻¹k_i with k_i = G g_i/√m, and ‖g_i‖²."""
+        n = len(g.deltas)
+        k, squares = np.empty((n, self.count)), np.empty(n)
+        gram(net, self.past, self.count, g, k, squares)
+        k /= m**0.5
+        forward_solve(self.L, self.count, k)
+        return k, squares
+
+    def _remember(self, g: Factors) -> None:
+        """Append a gradient to the past."""
+        at, length = self.count, int(g.rows.lengths[0])
+        start = int(self.starts[at - 1] + self.lengths[at - 1]) if at else 0
+        for name in ("starts", "lengths", "blocks", "hiddens", "deltas"):
+            setattr(self, name, _room(getattr(self, name), at + 1))
+        self.indices = _room(self.indices, start + length)
+        self.values = _room(self.values, start + length)
+        first = int(g.rows.starts[0])
+        self.indices[start : start + length] = g.rows.indices[first : first + length]
+        self.values[start : start + length] = g.rows.values[first : first + length]
+        self.starts[at], self.lengths[at], self.blocks[at] = start, length, g.rows.blocks[0]
+        self.hiddens[at], self.deltas[at] = g.hiddens[0], g.deltas[0]
+        self.count = at + 1
+
+    def _become_dense(self, net: Net, m: float) -> None:
+        """Compute Z⁻¹ as a matrix, and forget the Gram form."""
+        rows = Rows(*(part[: self.count] for part in self.past.rows[:3]), *self.past.rows[3:])
+        past = Factors(rows, self.hiddens[: self.count], self.deltas[: self.count])
+        G = _flat(net, past)
+        Z = self.ridge * np.eye(_size(net)) + G.T @ G / m
+        empty = ExactState.start(net, self.ridge)
+        for name in ("starts", "lengths", "blocks", "indices", "values", "hiddens", "deltas", "L"):
+            setattr(self, name, getattr(empty, name))
+        self.count = 0
+        self.inverse = np.linalg.inv(Z)
+
+
+def _size(net: Net) -> int:
+    """Return p, the number of parameters; biases count though a network may have none."""
+    return sum(part.size for part in net.theta)
+
+
+def _flat(net: Net, g: Factors) -> np.ndarray:
+    """Return gradients as rows of p numbers."""
+    G = np.empty((len(g.deltas), _size(net)))
+    for i, row in enumerate(G):
+        flatten_gradient(net, g, i, row)
+    return G
+
+
+def _moved(net: Net, step: np.ndarray) -> Parameters:
+    """Return θ + step, for a step in the order of `flatten_gradient`."""
+    first, hidden, output, biases, shift = net.theta
+    keep = np.exp(net.clock[0] - net.ages)[:, None]  # what the ridge's pull still owes
+    first = net.start.first + keep * (first - net.start.first)
+    ends = np.cumsum([shift.size, output.size, biases.size, hidden.size])
+    shift_, output_, biases_, hidden_, first_ = np.split(step, ends)
+    parts = zip((first, hidden, output, biases, shift), (first_, hidden_, output_, biases_, shift_), strict=True)
+    dtype = net.theta.first.dtype
+    return Parameters(*((part + move.reshape(part.shape)).astype(dtype) for part, move in parts))
+
+
+def _room(array: np.ndarray, size: int) -> np.ndarray:
+    """Return the array, or a longer copy if it has fewer than `size` rows."""
+    if size <= len(array):
+        return array
+    longer = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer

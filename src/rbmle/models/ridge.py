@@ -1,0 +1,59 @@
+"""Ridge regression, one for each block: θ̂ = V⁻¹ Σ r x with V = λI + Σ x xᵀ."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from rbmle.core.errors import SettingError
+from rbmle.core.types import Contexts, Indices, Observation
+from rbmle.engine.square_root import ridge_estimates, ridge_update
+
+
+@dataclass(slots=True, kw_only=True)
+class RidgeState:
+    """θ̂ and a square root F of V⁻¹ = FFᵀ for each block."""
+
+    F: Float[np.ndarray, "blocks features features"]
+    theta: Float[np.ndarray, "blocks features"]
+    round: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ridge:
+    """The linear model θᵀx. V is block-diagonal in the disjoint encoding: K small ones."""
+
+    ridge: float = 1.0  # λ
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for a ridge that is not positive."""
+        if not 0 < self.ridge < float("inf"):
+            raise SettingError(f"ridge={self.ridge} cannot be; λ must be a positive number")
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> RidgeState:
+        """Return θ̂ = 0 and V = λI."""
+        F = self._roots(blocks, features)
+        return RidgeState(F=F, theta=np.zeros((blocks, features)), round=0)
+
+    def estimates(self, state: RidgeState, contexts: Contexts) -> tuple[Indices, Indices, np.ndarray]:
+        """Return θ̂ᵀx, ‖x‖²_{V⁻¹} and Fᵀx for every context."""
+        n = len(contexts)
+        means, norms = np.empty(n), np.empty(n)
+        projections = np.empty((n, contexts.features))
+        ridge_estimates(state.F, state.theta, contexts.rows, means, norms, projections)
+        return means, norms, projections
+
+    def update(self, state: RidgeState, seen: Observation) -> None:
+        """Learn from a reward."""
+        ridge_update(state.F, state.theta, seen.context.rows, seen.reward)
+        state.round += 1
+
+    def grow(self, state: RidgeState, blocks: int) -> None:
+        """Make room for more blocks."""
+        more, features = blocks - len(state.theta), state.theta.shape[1]
+        state.F = np.concatenate([state.F, self._roots(more, features)])
+        state.theta = np.concatenate([state.theta, np.zeros((more, features))])
+
+    def _roots(self, blocks: int, features: int) -> np.ndarray:
+        """Return F = I/√λ for some blocks."""
+        return np.tile(np.eye(features) / self.ridge**0.5, (blocks, 1, 1))

@@ -1,0 +1,62 @@
+"""A regression that knows how sure it is: the network and the precision of its gradients."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rbmle.core.types import Contexts, Indices, Observation
+from rbmle.models.precision import Precision
+from rbmle.models.regression import Regression, RegressionState
+
+
+@dataclass(slots=True, kw_only=True)
+class TangentState:
+    """θ̂ and Z."""
+
+    regression: RegressionState
+    precision: Any  # of the kind that the policy's `Precision` makes
+
+    @property
+    def round(self) -> int:
+        """Return how many rounds were learned; the paper's t is one more."""
+        return self.regression.round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tangent:
+    """f(x; θ̂), with Z = λI + Σ g gᵀ/m over the contexts that were played."""
+
+    model: Regression
+    precision: Precision
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> TangentState:
+        """Return θ₀ and Z = λI."""
+        regression = self.model.init(blocks, features, rng)
+        precision = self.precision.init(regression.net, self.model.ridge)
+        return TangentState(regression=regression, precision=precision)
+
+    def estimates(self, state: TangentState, contexts: Contexts) -> tuple[Indices, Indices]:
+        """Return f(x; θ̂) and the width √(gᵀ Z⁻¹ g/m) for every context."""
+        net, network = state.regression.net, self.model.network
+        f, g = network.differentiate(net, contexts)
+        norms = self.precision.norms(state.precision, net, g, network.m)
+        return f, np.sqrt(np.maximum(norms, 0) / network.m)  # rounding can make it −0
+
+    def corrected(self, state: TangentState, contexts: Contexts, alpha: float) -> Indices:
+        """Return f(x; θ̂ + (α/m) Z⁻¹ g) for every context."""
+        net, network = state.regression.net, self.model.network
+        _, g = network.differentiate(net, contexts)
+        return self.precision.corrected(state.precision, net, g, alpha / network.m, network.m)
+
+    def update(self, state: TangentState, seen: Observation, rng: np.random.Generator) -> None:
+        """Fit θ̂, then Z ← Z + g(x_t; θ̂) g(x_t; θ̂)ᵀ/m, in the order of Algorithm 2."""
+        self.model.update(state.regression, seen, rng)
+        net, network = state.regression.net, self.model.network
+        _, g = network.differentiate(net, seen.context)
+        self.precision.add(state.precision, net, g, network.m)
+
+    def grow(self, state: TangentState, blocks: int, rng: np.random.Generator) -> None:
+        """Make room for more blocks."""
+        self.model.grow(state.regression, blocks, rng)
+        self.precision.grow(state.precision, state.regression.net, self.model.ridge)

@@ -1,0 +1,146 @@
+"""How a network is fitted: steps on single samples drawn from the history, or on all of it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rbmle.core.errors import SettingError
+from rbmle.engine.compiled import scalar
+from rbmle.engine.full_batch import full_batch
+from rbmle.engine.layout import Net, Rows
+from rbmle.engine.replay import kept, perturb, replay
+from rbmle.likelihoods.base import Likelihood
+from rbmle.models.history import History
+
+NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How a learner sees the history: rewards perturbed, and only a share of the observations."""
+
+    noise: float = 0.0  # standard deviation of one draw for each observation and round
+    share: float = 1.0
+    key: int = 0  # which share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """J steps a round on single samples, the newest among them, warm started.
+
+    Each is a step on ℓ_λ/n in expectation; the cost of a round does not grow with the rounds.
+    """
+
+    steps: int = 100  # J
+    rate: float = 0.1  # η
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for steps or a rate that cannot be."""
+        _check(self.steps, self.rate)
+
+    def fit(
+        self,
+        net: Net,
+        history: History,
+        likelihood: Likelihood,
+        ridge: float,
+        view: View,
+        key: np.uint64,
+    ) -> None:
+        """Take J steps on what is seen of the history; ridge is mλ."""
+        replay(
+            net,
+            history.rows,
+            history.squares,
+            history.rewards,
+            history.serials,
+            history.count,
+            history.newest,
+            self.steps,
+            self.rate,
+            ridge,
+            scalar(likelihood.mean),
+            key,
+            view.noise,
+            view.share,
+            np.uint64(view.key),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullBatch:
+    """J steps a round of gradient ascent on ℓ_λ(F_t; θ), as Algorithms 1 and 2 state it.
+
+    `objective="sum"` ascends ℓ_λ itself, for which η must shrink with the number of rounds;
+    `objective="mean"` ascends ℓ_λ/t, with the same maximiser, as the published code does.
+    The cost of a round grows with the rounds: this is the reference that `Replay` is held against.
+    """
+
+    steps: int = 100  # J
+    rate: float = 0.1  # η
+    objective: Literal["mean", "sum"] = "mean"
+    warm: bool = True  # start from the last round's θ̂, or from θ₀
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for steps, a rate or an objective that cannot be."""
+        _check(self.steps, self.rate)
+        if self.objective not in ("mean", "sum"):
+            raise SettingError(f"objective={self.objective!r} is unknown; use 'mean' or 'sum'")
+
+    def step_size(self, count: int) -> float:
+        """Return the step on ℓ_λ itself."""
+        return self.rate / max(count, 1) if self.objective == "mean" else self.rate
+
+    def fit(
+        self,
+        net: Net,
+        history: History,
+        likelihood: Likelihood,
+        ridge: float,
+        view: View,
+        key: np.uint64,
+    ) -> None:
+        """Take J steps on what is seen of the history; ridge is mλ."""
+        if not self.warm:
+            for part, start in zip(net.theta, net.start, strict=True):
+                part[:] = start
+        rows, rewards, count = history.rows, history.rewards, history.count
+        if view.noise > 0:
+            rewards = np.empty_like(rewards)
+            perturb(history.rewards, history.serials, count, view.noise, key, rewards)
+        if view.share < 1:
+            seen = np.zeros(count, bool)
+            kept(history.serials, count, view.share, np.uint64(view.key), seen)
+            at = np.flatnonzero(seen)
+            rows = Rows(*(part[at] for part in rows[:3]), rows.indices, rows.values)
+            rewards, count = rewards[at], len(at)
+        full_batch(
+            net,
+            rows,
+            rewards,
+            count,
+            self.steps,
+            self.step_size(count),
+            ridge,
+            scalar(likelihood.mean),
+            nobody(net),
+            0,
+            0.0,
+        )
+
+
+Training = Replay | FullBatch
+
+
+def nobody(net: Net) -> Rows:
+    """Return a context for a bias of zero, which nothing reads."""
+    return NOBODY._replace(values=NOBODY.values.astype(net.theta.first.dtype))
+
+
+def _check(steps: int, rate: float) -> None:
+    if steps < 0 or not 0 < rate < float("inf"):
+        raise SettingError(
+            f"training with steps={steps} and rate={rate} cannot work; "
+            "steps must be 0 or more, and the rate a positive number"
+        )

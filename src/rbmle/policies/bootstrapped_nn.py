@@ -1,0 +1,54 @@
+"""BootstrappedNN (Osband et al. 2016, "Deep exploration via bootstrapped DQN"), as a bandit."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rbmle.core.policy import frequencies
+from rbmle.core.types import Contexts, Indices, Observation, Probabilities
+from rbmle.models.ensemble import Ensemble, EnsembleState
+from rbmle.models.regression import Regression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrappedNN:
+    """Index f(x; θ_b) of a network b drawn anew in each round.
+
+    Each of the networks keeps a sample with probability `share`, the paper's transition probability.
+    """
+
+    networks: int = 10
+    share: float = 0.8
+    model: Regression = field(default_factory=Regression)
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for an ensemble that cannot be."""
+        self.ensemble  # noqa: B018  # its constructor checks
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """Return the networks' model."""
+        return Ensemble(model=self.model, networks=self.networks, share=self.share)
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> EnsembleState:
+        """Return the state before any data."""
+        return self.ensemble.init(blocks, features, rng)
+
+    def index(self, state: EnsembleState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        """Return the estimates of one network."""
+        net = state.nets[int(rng.integers(self.networks))]
+        return self.model.network.predict(net, contexts)
+
+    def update(self, state: EnsembleState, seen: Observation, rng: np.random.Generator) -> None:
+        """Fit every network to its share."""
+        self.ensemble.update(state, seen, rng)
+
+    def grow(self, state: EnsembleState, blocks: int, rng: np.random.Generator) -> None:
+        """Make room for more blocks."""
+        self.ensemble.grow(state, blocks, rng)
+
+    def probabilities(
+        self, state: EnsembleState, contexts: Contexts, draws: int, rng: np.random.Generator
+    ) -> Probabilities | None:
+        """Return the share of networks that put each arm first."""
+        return frequencies(self.ensemble.predict(state, contexts))

@@ -1,0 +1,32 @@
+"""LinRBMLE (Hung, Hsieh, Liu, Kumar 2021, "Reward-biased maximum likelihood estimation for linear
+stochastic bandits")."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rbmle.core.policy import unknown
+from rbmle.core.types import Contexts, Indices
+from rbmle.models.ridge import RidgeState
+from rbmle.policies.base import RidgePolicy, check_not_negative
+from rbmle.policies.schedules import Power, Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinRBMLE(RidgePolicy):
+    """Index θ̂ᵀx + ½ α(t) ‖x‖²_{V⁻¹}, with α(t) = ν · growth(t)."""
+
+    bias: float = 0.01  # ν
+    growth: Schedule = field(default_factory=Power)
+
+    probabilities = unknown
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for a bias below 0."""
+        check_not_negative("bias", self.bias)
+
+    def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        """Return the estimate and its bias."""
+        alpha = self.bias * self.growth(state.round + 1)
+        mean, norm_squared, _ = self.model.estimates(state, contexts)
+        return mean + alpha / 2 * norm_squared

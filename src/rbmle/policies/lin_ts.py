@@ -1,0 +1,40 @@
+"""LinTS (Agrawal, Goyal 2013, "Thompson sampling for contextual bandits with linear payoffs")."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rbmle.core.policy import frequencies
+from rbmle.core.types import Contexts, Indices, Probabilities
+from rbmle.models.ridge import RidgeState
+from rbmle.policies.base import RidgePolicy, check_not_negative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinTS(RidgePolicy):
+    """Index θ̃ᵀx with θ̃ drawn from N(θ̂, ν² V⁻¹), one draw for each block and round."""
+
+    exploration: float = 0.1  # ν
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for an exploration below 0."""
+        check_not_negative("exploration", self.exploration)
+
+    def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        """Return the estimates of one draw."""
+        (draw,) = self._draws(state, contexts, 1, rng)
+        return draw
+
+    def probabilities(
+        self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
+    ) -> Probabilities | None:
+        """Return how often each arm comes first in so many draws."""
+        return frequencies(self._draws(state, contexts, draws, rng)) if draws else None
+
+    def _draws(
+        self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return a row of indices θ̂ᵀx + ν (Fᵀx)ᵀz for each draw, as Fz has the covariance V⁻¹."""
+        mean, _, projections = self.model.estimates(state, contexts)
+        z = rng.normal(size=(draws, *state.theta.shape))[:, contexts.rows.blocks]
+        return mean + self.exploration * np.einsum("ij,nij->ni", projections, z)

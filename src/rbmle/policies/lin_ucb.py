@@ -1,0 +1,28 @@
+"""LinUCB (Li, Chu, Langford, Schapire 2010, "A contextual-bandit approach to personalized news")."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rbmle.core.policy import unknown
+from rbmle.core.types import Contexts, Indices
+from rbmle.models.ridge import RidgeState
+from rbmle.policies.base import RidgePolicy, check_not_negative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinUCB(RidgePolicy):
+    """Index θ̂ᵀx + γ ‖x‖_{V⁻¹}."""
+
+    exploration: float = 0.1  # γ
+
+    probabilities = unknown
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for an exploration below 0."""
+        check_not_negative("exploration", self.exploration)
+
+    def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        """Return the estimate and its confidence width."""
+        mean, norm_squared, _ = self.model.estimates(state, contexts)
+        return mean + self.exploration * np.sqrt(norm_squared)

@@ -1,0 +1,51 @@
+"""NeuralRBMLE-GA: reward-biased maximum likelihood by gradient ascent, Algorithm 1 of the paper."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from rbmle.core.errors import SettingError
+from rbmle.core.policy import unknown
+from rbmle.core.randomness import key
+from rbmle.core.types import Contexts, Indices
+from rbmle.models.arm_ascent import ArmAscent
+from rbmle.models.regression import RegressionState
+from rbmle.policies.base import RegressionPolicy, check_not_negative
+from rbmle.policies.schedules import Logarithm, Power, Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuralRBMLEGA(RegressionPolicy):
+    """Index ℓ_λ(F_t; θ̃_a) + α(t) ζ(t) f(x_a; θ̃_a), or f(x_a; θ̃_a) alone.
+
+    θ̃_a is the output of gradient ascent on ℓ_λ(F_t; θ) + α(t) f(x_a; θ), Eq. (12), from the shared
+    estimator θ̂, and α(t) = ν · growth(t). Both indices are divided by what all arms share.
+    """
+
+    bias: float = 0.01  # ν
+    growth: Schedule = field(default_factory=Power)
+    zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
+    rule: Literal["likelihood", "estimate"] = "likelihood"
+    ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=20, rate=0.1))
+
+    probabilities = unknown
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for a bias below 0 or an unknown rule."""
+        check_not_negative("bias", self.bias)
+        if self.rule not in ("likelihood", "estimate"):
+            raise SettingError(f"rule={self.rule!r} is unknown; use 'likelihood' or 'estimate'")
+
+    def index(self, state: RegressionState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        """Return the index of each arm's own biased estimator."""
+        t = state.round + 1
+        alpha = self.bias * self.growth(t)
+        by_likelihood = self.rule == "likelihood" and alpha > 0
+        f, gain = self.ascent.estimates(
+            self.model, state, contexts, alpha, key(rng), by_likelihood
+        )
+        if not by_likelihood:
+            return f
+        # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.
+        return f + gain / (alpha * self.zeta(t))
