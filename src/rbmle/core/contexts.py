@@ -15,7 +15,8 @@ def disjoint(x: Any, blocks: np.ndarray, features: int) -> Contexts:
     """Return one vector x in each of the given blocks."""
     indices, values = _entries(x, features)
     n = len(blocks)
-    starts, lengths = np.zeros(n, np.int64), np.full(n, len(indices), np.int64)
+    starts, lengths = np.zeros(n, np.int64), np.empty(n, np.int64)
+    lengths.fill(len(indices))
     return Contexts(rows=Rows(starts, lengths, blocks, indices, values), features=features)
 
 
@@ -55,7 +56,9 @@ def _entries(x: Any, features: int) -> tuple[np.ndarray, np.ndarray]:
             f"({features},); check the vector, or make the bandit with features={x.shape[-1] if x.ndim else 1}"
         )
     _check(x)
-    indices = np.flatnonzero(x)
+    if np.count_nonzero(x) == features:
+        return np.arange(features, dtype=np.int32), x
+    indices = x.nonzero()[0]
     return indices.astype(np.int32), x[indices]
 
 
@@ -95,7 +98,8 @@ def _array(x: Any) -> np.ndarray:
 
 def _check(x: np.ndarray) -> None:
     """Raise ContextError for NaN, infinity and numbers that are too large."""
-    if x.size and not (np.abs(x).max() <= LARGEST):  # False for NaN too
+    flat = x.reshape(-1)
+    if not flat @ flat <= LARGEST and not (np.abs(flat) <= LARGEST).all():  # the first is cheap
         at = tuple(int(i) for i in np.argwhere(~(np.abs(x) <= LARGEST))[0])
         raise ContextError(
             f"feature {at if len(at) > 1 else at[0]} of the context is {x[at]}, but features must be finite "

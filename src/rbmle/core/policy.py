@@ -58,8 +58,9 @@ def choose(indices: Indices, rng: np.random.Generator) -> int:
     >>> choose(np.array([0.1, 0.7, 0.3]), np.random.default_rng(0))
     1
     """
-    best = np.flatnonzero(indices == indices.max())
-    return int(best[0] if len(best) == 1 else rng.choice(best))
+    best = int(indices.argmax())
+    ties = indices == indices[best]
+    return best if np.count_nonzero(ties) == 1 else int(rng.choice(np.flatnonzero(ties)))
 
 
 def frequencies(draws: Float[np.ndarray, "draws arms"]) -> Probabilities:

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from rbmle.engine.compiled import call_scalar, inlined, kernel
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Net, Parameters, Rows
-from rbmle.engine.network import climb, descend, enter, move, norm_squared, square
+from rbmle.engine.network import climb, descend, enter, move, square
 from rbmle.engine.replay import ascend, pull
 
 
@@ -189,9 +189,8 @@ def biased_ascent(
                 )
             enter(local, out, 0, bias_h)
             climb(local, bias_h)
-            descend(local, bias_h, delta)
+            norm = descend(local, x_square, bias_h, delta)
             # At most one unit of reward in a step, as `ascend` never overshoots its sample.
-            norm = norm_squared(local, x_square, bias_h, delta)
             move(local, out, 0, bias_h, delta, bias / (1.0 + bias * norm))
         log_keep = -steps * math.log1p(rate * ridge * pull_weights[a])
         pull(local, log_keep)

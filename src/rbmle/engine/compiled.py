@@ -18,7 +18,12 @@ from numba.extending import intrinsic
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
-FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+# Division is IEEE's, not Python's, which would test for zero and branch.
+OPTIONS = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+    "error_model": "numpy",
+}
 
 
 def _cache_folder() -> str | None:
@@ -57,15 +62,13 @@ def _cached(decorate: Callable[[bool], F]) -> F:
 
 def kernel(function: F) -> F:
     """Compile a function over arrays; it releases the GIL and is cached on disk."""
-    return _cached(lambda cache: numba.njit(cache=cache, nogil=True, fastmath=FASTMATH)(function))
+    return _cached(lambda cache: numba.njit(cache=cache, **OPTIONS)(function))
 
 
 def inlined(function: F) -> F:
     """Compile a function that only kernels call, into each of them: no call, no arguments to copy."""
     return _cached(
-        lambda cache: numba.njit(cache=cache, nogil=True, fastmath=FASTMATH, forceinline=True)(
-            function
-        )
+        lambda cache: numba.njit(cache=cache, forceinline=True, **OPTIONS)(function)
     )
 
 

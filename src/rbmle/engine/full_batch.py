@@ -60,12 +60,12 @@ def full_batch(
         for i in range(count):
             enter(net, rows, i, h)
             f = climb(net, h)
-            descend(net, h, delta)
+            descend(net, 0.0, h, delta)
             move(sink, rows, i, h, delta, rewards[i] - call_scalar(mean, np.float64(f)))
         if alpha != 0.0:
             enter(net, contexts, arm, h)
             climb(net, h)
-            descend(net, h, delta)
+            descend(net, 0.0, h, delta)
             move(sink, contexts, arm, h, delta, alpha)
         advance(theta, gradient, rate)
 

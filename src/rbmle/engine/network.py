@@ -38,21 +38,33 @@ def settle(net: Net, rows: Rows, i: int) -> None:
 def enter(net: Net, rows: Rows, i: int, h: Layers) -> None:
     """Write W_1 x_i + b_1 to h[0]; rows that owe a pull are read as if they had been settled."""
     base = rows.blocks[i] * net.features
-    clock = net.clock[0]
+    clock = net.clock[0] + TOLERANCE
     first, start, biases = net.theta.first, net.start.first, net.theta.biases
+    indices, values, ages = rows.indices, rows.values, net.ages
     for u in range(h.shape[1]):
         h[0, u] = biases[0, u]
-    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
-        row = base + rows.indices[k]
-        v = rows.values[k]
-        owed = clock - net.ages[row]
-        if owed < -TOLERANCE:
-            keep = first.dtype.type(math.exp(owed))
+    k, end = rows.starts[i], rows.starts[i] + rows.lengths[i]
+    while k < end:
+        a = base + indices[k]
+        if k + 4 <= end:  # four rows in one pass, if none of them owes a pull
+            b, c, d = base + indices[k + 1], base + indices[k + 2], base + indices[k + 3]
+            if max(max(ages[a], ages[b]), max(ages[c], ages[d])) <= clock:
+                va, vb, vc, vd = values[k], values[k + 1], values[k + 2], values[k + 3]
+                for u in range(h.shape[1]):
+                    h[0, u] += (va * first[a, u] + vb * first[b, u]) + (
+                        vc * first[c, u] + vd * first[d, u]
+                    )
+                k += 4
+                continue
+        v = values[k]
+        if ages[a] <= clock:
             for u in range(h.shape[1]):
-                h[0, u] += v * (start[row, u] + keep * (first[row, u] - start[row, u]))
+                h[0, u] += v * first[a, u]
         else:
+            keep = first.dtype.type(math.exp(net.clock[0] - ages[a]))
             for u in range(h.shape[1]):
-                h[0, u] += v * first[row, u]
+                h[0, u] += v * (start[a, u] + keep * (first[a, u] - start[a, u]))
+        k += 1
 
 
 @inlined
@@ -77,38 +89,35 @@ def climb(net: Net, h: Layers) -> float:
 
 
 @inlined
-def descend(net: Net, h: Layers, delta: Layers) -> None:
-    """Write δ_l = ∂f/∂(input of layer l) for h_1 … h_{L−1} as `climb` left them."""
+def descend(net: Net, square: float, h: Layers, delta: Layers) -> float:
+    """Write δ_l = ∂f/∂(input of layer l) for h_1 … h_{L−1} as `climb` left them, and return ‖g‖².
+
+    ‖g‖² = Σ_l ‖δ_l‖² (‖h_{l−1}‖² + 1) + scale² (‖h_{L−1}‖² + 1) with h_0 = x and ‖x‖² = square, where
+    the ones are those of the biases, if there are any.
+    """
     last, width = h.shape[0] - 1, h.shape[1]
     zero, scale = h.dtype.type(0), h.dtype.type(net.scale)
     hidden, output = net.theta.hidden, net.theta.output
+    hh, dd = zero, zero
     for u in range(width):
-        delta[last, u] = scale * output[u] if h[last, u] > zero else zero
+        d = scale * output[u] if h[last, u] > zero else zero
+        delta[last, u] = d
+        dd += d * d
+        hh += h[last, u] * h[last, u]
+    total = net.scale * net.scale * (np.float64(hh) + net.biased)
     for layer in range(last - 1, -1, -1):
+        above = np.float64(dd)
+        hh, dd = zero, zero
         for v in range(width):
-            total = zero
+            d = zero
             for u in range(width):
-                total += hidden[layer, v, u] * delta[layer + 1, u]
-            delta[layer, v] = total if h[layer, v] > zero else zero
-
-
-@inlined
-def norm_squared(net: Net, square: float, h: Layers, delta: Layers) -> float:
-    """Return ‖g‖² = Σ_l ‖δ_l‖² (‖h_{l−1}‖² + 1) + scale² (‖h_{L−1}‖² + 1), with h_0 = x, ‖x‖² = square.
-
-    The ones are those of the biases, if there are any.
-    """
-    total = 0.0
-    below = square
-    for layer in range(h.shape[0]):
-        d = h.dtype.type(0)
-        up = h.dtype.type(0)
-        for u in range(h.shape[1]):
-            d += delta[layer, u] * delta[layer, u]
-            up += h[layer, u] * h[layer, u]
-        total += d * (below + net.biased)
-        below = up
-    return total + net.scale * net.scale * (below + net.biased)
+                d += hidden[layer, v, u] * delta[layer + 1, u]
+            d = d if h[layer, v] > zero else zero
+            delta[layer, v] = d
+            dd += d * d
+            hh += h[layer, v] * h[layer, v]
+        total += above * (np.float64(hh) + net.biased)
+    return total + np.float64(dd) * (square + net.biased)
 
 
 @inlined
@@ -163,4 +172,4 @@ def differentiate(net: Net, factors: Factors, f: Float[np.ndarray, " n"]) -> Non
         h = factors.hiddens[i]
         enter(net, factors.rows, i, h)
         f[i] = climb(net, h)
-        descend(net, h, factors.deltas[i])
+        descend(net, 0.0, h, factors.deltas[i])

@@ -1,114 +1,139 @@
-"""The diagonal of Z = λI + Σ g gᵀ/m, kept in the shape of the parameters."""
+"""D = 1/diag(Z) of Z = λI + Σ g gᵀ/m, in the shape of the parameters.
+
+The inverse is kept because it is read for every arm and written for one: dividing costs ten products.
+"""
 
 import numpy as np
 from jaxtyping import Float
 
 from rbmle.engine.compiled import inlined, kernel
-from rbmle.engine.layout import Factors, Net, Parameters
-from rbmle.engine.network import enter
+from rbmle.engine.layout import Net, Parameters, Rows
+from rbmle.engine.network import climb, descend, enter
+
+Layers = Float[np.ndarray, "depth-1 width"]
 
 
 @inlined
-def norm_one(net: Net, factors: Factors, i: int, Z: Parameters) -> float:
-    """Return g_iᵀ Z⁻¹ g_i."""
-    rows, hiddens, deltas = factors
-    last, width = hiddens.shape[1] - 1, hiddens.shape[2]
-    zero = hiddens.dtype.type(0)
+def weighted_norm(net: Net, rows: Rows, i: int, h: Layers, delta: Layers, D: Parameters) -> float:
+    """Return Σ g_i² D."""
+    last, width = h.shape[0] - 1, h.shape[1]
+    zero = h.dtype.type(0)
     total = 0.0
     base = rows.blocks[i] * net.features
     for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
         row = base + rows.indices[k]
         part = zero
         for u in range(width):
-            part += deltas[i, 0, u] * deltas[i, 0, u] / Z.first[row, u]
+            part += delta[0, u] * delta[0, u] * D.first[row, u]
         total += np.float64(part) * rows.values[k] * rows.values[k]
     for layer in range(last):
         for v in range(width):
             part = zero
             for u in range(width):
-                part += deltas[i, layer + 1, u] * deltas[i, layer + 1, u] / Z.hidden[layer, v, u]
-            total += np.float64(part) * hiddens[i, layer, v] * hiddens[i, layer, v]
+                part += delta[layer + 1, u] * delta[layer + 1, u] * D.hidden[layer, v, u]
+            total += np.float64(part) * h[layer, v] * h[layer, v]
     for layer in range(last + 1):
         part = zero
         for u in range(width):
-            part += deltas[i, layer, u] * deltas[i, layer, u] / Z.biases[layer, u]
+            part += delta[layer, u] * delta[layer, u] * D.biases[layer, u]
         total += np.float64(part) * net.biased
     part = zero
     for u in range(width):
-        part += hiddens[i, last, u] * hiddens[i, last, u] / Z.output[u]
-    return total + net.scale * net.scale * (np.float64(part) + net.biased / Z.shift[0])
+        part += h[last, u] * h[last, u] * D.output[u]
+    return total + net.scale * net.scale * (np.float64(part) + net.biased * D.shift[0])
 
 
 @kernel
-def diagonal_norms(
-    net: Net, factors: Factors, Z: Parameters, norms: Float[np.ndarray, " n"]
+def diagonal_estimates(
+    net: Net,
+    rows: Rows,
+    D: Parameters,
+    f: Float[np.ndarray, " n"],
+    norms: Float[np.ndarray, " n"],
 ) -> None:
-    """Write ‖g_i‖²_{Z⁻¹} for every context."""
-    for i in range(factors.rows.blocks.shape[0]):
-        norms[i] = norm_one(net, factors, i, Z)
+    """Write f(x_i; θ) and ‖g_i‖²_{Z⁻¹} for every context."""
+    h = np.empty_like(net.theta.biases)
+    delta = np.empty_like(h)
+    for i in range(rows.blocks.shape[0]):
+        enter(net, rows, i, h)
+        f[i] = climb(net, h)
+        descend(net, 0.0, h, delta)
+        norms[i] = weighted_norm(net, rows, i, h, delta, D)
 
 
 @kernel
-def diagonal_add(net: Net, factors: Factors, i: int, weight: float, Z: Parameters) -> None:
-    """Z ← Z + weight · diag(g_i g_iᵀ)."""
-    rows, hiddens, deltas = factors
-    last, width = hiddens.shape[1] - 1, hiddens.shape[2]
-    kind = hiddens.dtype.type
-    base = rows.blocks[i] * net.features
-    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+def diagonal_add(net: Net, rows: Rows, weight: float, D: Parameters) -> None:
+    """Z ← Z + weight · diag(g gᵀ), that is D ← D/(1 + weight · g² D), for a single context."""
+    h = np.empty_like(net.theta.biases)
+    delta = np.empty_like(h)
+    enter(net, rows, 0, h)
+    climb(net, h)
+    descend(net, 0.0, h, delta)
+    last, width = h.shape[0] - 1, h.shape[1]
+    kind = h.dtype.type
+    one = kind(1)
+    base = rows.blocks[0] * net.features
+    for k in range(rows.starts[0], rows.starts[0] + rows.lengths[0]):
         row = base + rows.indices[k]
         push = kind(weight * rows.values[k] * rows.values[k])
         for u in range(width):
-            Z.first[row, u] += push * deltas[i, 0, u] * deltas[i, 0, u]
+            D.first[row, u] /= one + push * delta[0, u] * delta[0, u] * D.first[row, u]
     for layer in range(last):
         for v in range(width):
-            push = kind(weight * hiddens[i, layer, v] * hiddens[i, layer, v])
+            push = kind(weight * h[layer, v] * h[layer, v])
             for u in range(width):
-                Z.hidden[layer, v, u] += push * deltas[i, layer + 1, u] * deltas[i, layer + 1, u]
+                square = delta[layer + 1, u] * delta[layer + 1, u]
+                D.hidden[layer, v, u] /= one + push * square * D.hidden[layer, v, u]
     push = kind(weight * net.biased)
     for layer in range(last + 1):
         for u in range(width):
-            Z.biases[layer, u] += push * deltas[i, layer, u] * deltas[i, layer, u]
+            D.biases[layer, u] /= one + push * delta[layer, u] * delta[layer, u] * D.biases[layer, u]
     push = kind(weight * net.scale * net.scale)
     for u in range(width):
-        Z.output[u] += push * hiddens[i, last, u] * hiddens[i, last, u]
-    Z.shift[0] += push * net.biased
+        D.output[u] /= one + push * h[last, u] * h[last, u] * D.output[u]
+    D.shift[0] /= one + push * kind(net.biased) * D.shift[0]
 
 
 @kernel
 def diagonal_corrected(
-    net: Net, factors: Factors, Z: Parameters, amount: float, f: Float[np.ndarray, " n"]
+    net: Net, rows: Rows, D: Parameters, amount: float, f: Float[np.ndarray, " n"]
 ) -> None:
-    """Write f(x_i; θ + amount · Z⁻¹ g_i) for every context."""
-    rows, hiddens, deltas = factors
-    last, width = hiddens.shape[1] - 1, hiddens.shape[2]
-    kind = hiddens.dtype.type
+    """Write f(x_i; θ + amount · D g_i) for every context."""
+    h = np.empty_like(net.theta.biases)
+    delta = np.empty_like(h)
+    moved = np.empty_like(h)  # h at the corrected parameters
+    last, width = h.shape[0] - 1, h.shape[1]
+    kind = h.dtype.type
     trained, scaled = kind(amount * net.biased), kind(amount * net.scale)
     zero = kind(0)
-    h = np.empty_like(net.theta.biases)
     for i in range(rows.blocks.shape[0]):
         enter(net, rows, i, h)
+        for u in range(width):
+            moved[0, u] = h[0, u]
+        climb(net, h)
+        descend(net, 0.0, h, delta)
         base = rows.blocks[i] * net.features
         for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
             row = base + rows.indices[k]
             push = kind(amount * rows.values[k] * rows.values[k])
             for u in range(width):
-                h[0, u] += push * deltas[i, 0, u] / Z.first[row, u]
+                moved[0, u] += push * delta[0, u] * D.first[row, u]
         for u in range(width):
-            h[0, u] += trained * deltas[i, 0, u] / Z.biases[0, u]
+            moved[0, u] += trained * delta[0, u] * D.biases[0, u]
         for layer in range(last):
             for u in range(width):
-                h[layer, u] = max(h[layer, u], zero)
-                h[layer + 1, u] = net.theta.biases[layer + 1, u]
-                h[layer + 1, u] += trained * deltas[i, layer + 1, u] / Z.biases[layer + 1, u]
+                moved[layer, u] = max(moved[layer, u], zero)
+                correction = trained * delta[layer + 1, u] * D.biases[layer + 1, u]
+                moved[layer + 1, u] = net.theta.biases[layer + 1, u] + correction
             for v in range(width):
-                push = kind(amount * hiddens[i, layer, v])
+                push = kind(amount * h[layer, v])
                 for u in range(width):
-                    correction = push * deltas[i, layer + 1, u] / Z.hidden[layer, v, u]
+                    correction = push * delta[layer + 1, u] * D.hidden[layer, v, u]
                     weight = net.theta.hidden[layer, v, u] + correction
-                    h[layer + 1, u] += h[layer, v] * weight
-        total = np.float64(net.theta.shift[0]) + scaled * net.biased / Z.shift[0]
+                    moved[layer + 1, u] += moved[layer, v] * weight
+        total = np.float64(net.theta.shift[0] + scaled * net.biased * D.shift[0])
+        part = zero
         for u in range(width):
-            weight = net.theta.output[u] + scaled * hiddens[i, last, u] / Z.output[u]
-            total += max(h[last, u], zero) * weight
-        f[i] = net.scale * total
+            weight = net.theta.output[u] + scaled * h[last, u] * D.output[u]
+            part += max(moved[last, u], zero) * weight
+        f[i] = net.scale * (total + part)

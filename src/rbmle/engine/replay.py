@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from rbmle.engine.compiled import call_scalar, inlined, kernel
 from rbmle.engine.hashing import below, mix, normal, unit
 from rbmle.engine.layout import Net, Rows
-from rbmle.engine.network import climb, descend, enter, move, norm_squared, settle
+from rbmle.engine.network import climb, descend, enter, move, settle
 
 ATTEMPTS = 64  # with a share of 0.8, all fail once in 10⁴⁴
 
@@ -32,9 +32,9 @@ def ascend(
     """
     enter(net, rows, i, h)
     f = climb(net, h)
-    descend(net, h, delta)
+    norm = descend(net, square, h, delta)
     error = reward - call_scalar(mean, np.float64(f))
-    move(net, rows, i, h, delta, rate * error / (1.0 + rate * norm_squared(net, square, h, delta)))
+    move(net, rows, i, h, delta, rate * error / (1.0 + rate * norm))
 
 
 @inlined

@@ -7,8 +7,8 @@ import numpy as np
 
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts, Rows
-from rbmle.engine.layout import Factors, Net, Parameters
-from rbmle.engine.network import differentiate, predict
+from rbmle.engine.layout import Net, Parameters
+from rbmle.engine.network import predict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,19 +107,10 @@ class Network:
         predict(net, self.rows(contexts), f)
         return f
 
-    def differentiate(self, net: Net, contexts: Contexts) -> tuple[np.ndarray, Factors]:
-        """Return f(x; θ) and g(x; θ), in factors, for every context."""
-        n = len(contexts)
-        shape = (n, self.depth - 1, self.width)
-        f = np.empty(n)
-        factors = Factors(self.rows(contexts), np.empty(shape, self.dtype), np.empty(shape, self.dtype))
-        differentiate(net, factors, f)
-        return f, factors
-
     def rows(self, contexts: Contexts) -> Rows:
         """Return the contexts in the precision of the network."""
-        rows = contexts.rows
-        return rows._replace(values=rows.values.astype(self.dtype, copy=False))
+        starts, lengths, blocks, indices, values = contexts.rows
+        return Rows(starts, lengths, blocks, indices, values.astype(self.dtype, copy=False))
 
     def _first(self, blocks: int, features: int, rng: np.random.Generator) -> np.ndarray:
         """Return W_1 of some blocks at its start."""

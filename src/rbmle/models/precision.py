@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rbmle.core.types import Indices
-from rbmle.engine.layout import Factors, Net, Parameters
-from rbmle.engine.precision_diagonal import diagonal_add, diagonal_corrected, diagonal_norms
+from rbmle.core.types import Indices, Rows
+from rbmle.engine.layout import Net, Parameters
+from rbmle.engine.precision_diagonal import diagonal_add, diagonal_corrected, diagonal_estimates
 from rbmle.models.precision_exact import ExactState
 
 
@@ -18,16 +18,16 @@ class Precision(Protocol):
         """Return Z = λI."""
         ...
 
-    def norms(self, state: Any, net: Net, g: Factors, m: float) -> Indices:
-        """Return ‖g_i‖²_{Z⁻¹} for every gradient."""
+    def estimates(self, state: Any, net: Net, rows: Rows, m: float) -> tuple[Indices, Indices]:
+        """Return f(x_i; θ) and ‖g_i‖²_{Z⁻¹} for every context."""
         ...
 
-    def corrected(self, state: Any, net: Net, g: Factors, amount: float, m: float) -> Indices:
-        """Return f(x_i; θ + amount · Z⁻¹ g_i) for every gradient."""
+    def corrected(self, state: Any, net: Net, rows: Rows, amount: float, m: float) -> Indices:
+        """Return f(x_i; θ + amount · Z⁻¹ g_i) for every context."""
         ...
 
-    def add(self, state: Any, net: Net, g: Factors, m: float) -> None:
-        """Z ← Z + g gᵀ/m for a single gradient."""
+    def add(self, state: Any, net: Net, rows: Rows, m: float) -> None:
+        """Z ← Z + g gᵀ/m for a single context."""
         ...
 
     def grow(self, state: Any, net: Net, ridge: float) -> None:
@@ -37,9 +37,9 @@ class Precision(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class DiagonalState:
-    """diag(Z), in the shape of the parameters."""
+    """D = 1/diag(Z), in the shape of the parameters."""
 
-    Z: Parameters
+    D: Parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,31 +48,33 @@ class Diagonal:
 
     def init(self, net: Net, ridge: float) -> DiagonalState:
         """Return Z = λI."""
-        return DiagonalState(Z=Parameters(*(np.full_like(part, ridge) for part in net.theta)))
+        return DiagonalState(D=Parameters(*(np.full_like(part, 1 / ridge) for part in net.theta)))
 
-    def norms(self, state: DiagonalState, net: Net, g: Factors, m: float) -> Indices:
-        """Return Σ g²/diag(Z) for every gradient."""
-        norms = np.empty(len(g.deltas))
-        diagonal_norms(net, g, state.Z, norms)
-        return norms
+    def estimates(
+        self, state: DiagonalState, net: Net, rows: Rows, m: float
+    ) -> tuple[Indices, Indices]:
+        """Return f(x_i; θ) and Σ g_i²/diag(Z) for every context."""
+        f, norms = np.empty(len(rows.blocks)), np.empty(len(rows.blocks))
+        diagonal_estimates(net, rows, state.D, f, norms)
+        return f, norms
 
     def corrected(
-        self, state: DiagonalState, net: Net, g: Factors, amount: float, m: float
+        self, state: DiagonalState, net: Net, rows: Rows, amount: float, m: float
     ) -> Indices:
-        """Return f(x_i; θ + amount · g_i/diag(Z)) for every gradient."""
-        f = np.empty(len(g.deltas))
-        diagonal_corrected(net, g, state.Z, amount, f)
+        """Return f(x_i; θ + amount · g_i/diag(Z)) for every context."""
+        f = np.empty(len(rows.blocks))
+        diagonal_corrected(net, rows, state.D, amount, f)
         return f
 
-    def add(self, state: DiagonalState, net: Net, g: Factors, m: float) -> None:
+    def add(self, state: DiagonalState, net: Net, rows: Rows, m: float) -> None:
         """diag(Z) ← diag(Z) + g²/m."""
-        diagonal_add(net, g, 0, 1 / m, state.Z)
+        diagonal_add(net, rows, 1 / m, state.D)
 
     def grow(self, state: DiagonalState, net: Net, ridge: float) -> None:
         """Give the new rows of W_1 the precision λ."""
-        more = len(net.theta.first) - len(state.Z.first)
-        new = np.full((more, state.Z.first.shape[1]), ridge, state.Z.first.dtype)
-        state.Z = state.Z._replace(first=np.concatenate([state.Z.first, new]))
+        more = len(net.theta.first) - len(state.D.first)
+        new = np.full((more, state.D.first.shape[1]), 1 / ridge, state.D.first.dtype)
+        state.D = state.D._replace(first=np.concatenate([state.D.first, new]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,17 +90,21 @@ class Exact:
         """Return Z = λI."""
         return ExactState.start(net, ridge)
 
-    def norms(self, state: ExactState, net: Net, g: Factors, m: float) -> Indices:
-        """Return ‖g_i‖²_{Z⁻¹} for every gradient."""
-        return state.norms(net, g, m)
+    def estimates(
+        self, state: ExactState, net: Net, rows: Rows, m: float
+    ) -> tuple[Indices, Indices]:
+        """Return f(x_i; θ) and ‖g_i‖²_{Z⁻¹} for every context."""
+        return state.estimates(net, rows, m)
 
-    def corrected(self, state: ExactState, net: Net, g: Factors, amount: float, m: float) -> Indices:
-        """Return f(x_i; θ + amount · Z⁻¹ g_i) for every gradient."""
-        return state.corrected(net, g, amount, m)
+    def corrected(
+        self, state: ExactState, net: Net, rows: Rows, amount: float, m: float
+    ) -> Indices:
+        """Return f(x_i; θ + amount · Z⁻¹ g_i) for every context."""
+        return state.corrected(net, rows, amount, m)
 
-    def add(self, state: ExactState, net: Net, g: Factors, m: float) -> None:
+    def add(self, state: ExactState, net: Net, rows: Rows, m: float) -> None:
         """Z ← Z + g gᵀ/m."""
-        state.add(net, g, m)
+        state.add(net, rows, m)
 
     def grow(self, state: ExactState, net: Net, ridge: float) -> None:
         """Give the new rows of W_1 the precision λ."""

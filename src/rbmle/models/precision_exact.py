@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from rbmle.core.types import Indices, Rows
 from rbmle.engine.layout import Factors, Net, Parameters
-from rbmle.engine.network import predict
+from rbmle.engine.network import differentiate, predict
 from rbmle.engine.precision_exact import (
     backward_solve,
     flatten_gradient,
@@ -68,23 +68,23 @@ class ExactState:
         rows = Rows(self.starts, self.lengths, self.blocks, self.indices, self.values)
         return Factors(rows, self.hiddens, self.deltas)
 
-    def norms(self, net: Net, g: Factors, m: float) -> Indices:
-        """Return ‖g_i‖²_{Z⁻¹}."""
+    def estimates(self, net: Net, rows: Rows, m: float) -> tuple[Indices, Indices]:
+        """Return f(x_i; θ) and ‖g_i‖²_{Z⁻¹}."""
+        f, g = differentiated(net, rows)
         if self.is_dense:
             G = _flat(net, g)
-            return np.einsum("ip,pq,iq->i", G, self.inverse, G, optimize=True)
+            return f, np.einsum("ip,ip->i", G @ self.inverse, G)
         y, squares = self._half_solved(net, g, m)
-        return (squares - (y * y).sum(axis=1)) / self.ridge
+        return f, (squares - (y * y).sum(axis=1)) / self.ridge
 
-    def corrected(self, net: Net, g: Factors, amount: float, m: float) -> Indices:
+    def corrected(self, net: Net, rows: Rows, amount: float, m: float) -> Indices:
         """Return f(x_i; θ + amount · Z⁻¹ g_i)."""
-        f = np.empty(len(g.deltas))
+        f, g = differentiated(net, rows)
         if self.is_dense:
             one = np.empty(1)
             for i, step in enumerate(amount * _flat(net, g) @ self.inverse):
-                theta = _moved(net, step)
-                rows = Rows(*(part[i : i + 1] for part in g.rows[:3]), *g.rows[3:])
-                predict(net._replace(theta=theta), rows, one)
+                row = Rows(*(part[i : i + 1] for part in rows[:3]), rows.indices, rows.values)
+                predict(_moved(net, step), row, one)
                 f[i] = one[0]
             return f
         y, _ = self._half_solved(net, g, m)
@@ -92,8 +92,9 @@ class ExactState:
         gram_corrected(net, self.past, self.count, y / m**0.5, g, amount / self.ridge, f)
         return f
 
-    def add(self, net: Net, g: Factors, m: float) -> None:
+    def add(self, net: Net, rows: Rows, m: float) -> None:
         """Z ← Z + g gᵀ/m."""
+        _, g = differentiated(net, rows)
         if not self.is_dense and (self.count + 1) * (self.count + 2) / 2 > _size(net) ** 2:
             self._become_dense(net, m)
         if self.is_dense:
@@ -166,16 +167,31 @@ def _flat(net: Net, g: Factors) -> np.ndarray:
     return G
 
 
-def _moved(net: Net, step: np.ndarray) -> Parameters:
-    """Return θ + step, for a step in the order of `flatten_gradient`."""
+def _moved(net: Net, step: Float[np.ndarray, " p"]) -> Net:
+    """Return the network at θ + step, for a step in the order of `flatten_gradient`."""
     first, hidden, output, biases, shift = net.theta
     keep = np.exp(net.clock[0] - net.ages)[:, None]  # what the ridge's pull still owes
-    first = net.start.first + keep * (first - net.start.first)
+    settled = net.start.first + keep * (first - net.start.first)
     ends = np.cumsum([shift.size, output.size, biases.size, hidden.size])
-    shift_, output_, biases_, hidden_, first_ = np.split(step, ends)
-    parts = zip((first, hidden, output, biases, shift), (first_, hidden_, output_, biases_, shift_), strict=True)
-    dtype = net.theta.first.dtype
-    return Parameters(*((part + move.reshape(part.shape)).astype(dtype) for part, move in parts))
+    to_shift, to_output, to_biases, to_hidden, to_first = np.split(step, ends)
+    theta = Parameters(
+        (settled + to_first.reshape(first.shape)).astype(first.dtype),
+        hidden + to_hidden.reshape(hidden.shape).astype(first.dtype),
+        output + to_output.astype(first.dtype),
+        biases + to_biases.reshape(biases.shape).astype(first.dtype),
+        shift + to_shift.astype(first.dtype),
+    )
+    return net._replace(theta=theta, ages=np.full_like(net.ages, net.clock[0]))
+
+
+def differentiated(net: Net, rows: Rows) -> tuple[Indices, Factors]:
+    """Return f(x_i; θ), and g(x_i; θ) in factors, for every context."""
+    n = len(rows.blocks)
+    shape = (n, *net.theta.biases.shape)
+    f, dtype = np.empty(n), net.theta.biases.dtype
+    factors = Factors(rows, np.empty(shape, dtype), np.empty(shape, dtype))
+    differentiate(net, factors, f)
+    return f, factors
 
 
 def _room(array: np.ndarray, size: int) -> np.ndarray:

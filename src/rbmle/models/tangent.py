@@ -39,22 +39,21 @@ class Tangent:
     def estimates(self, state: TangentState, contexts: Contexts) -> tuple[Indices, Indices]:
         """Return f(x; θ̂) and the width √(gᵀ Z⁻¹ g/m) for every context."""
         net, network = state.regression.net, self.model.network
-        f, g = network.differentiate(net, contexts)
-        norms = self.precision.norms(state.precision, net, g, network.m)
+        rows = network.rows(contexts)
+        f, norms = self.precision.estimates(state.precision, net, rows, network.m)
         return f, np.sqrt(np.maximum(norms, 0) / network.m)  # rounding can make it −0
 
     def corrected(self, state: TangentState, contexts: Contexts, alpha: float) -> Indices:
         """Return f(x; θ̂ + (α/m) Z⁻¹ g) for every context."""
         net, network = state.regression.net, self.model.network
-        _, g = network.differentiate(net, contexts)
-        return self.precision.corrected(state.precision, net, g, alpha / network.m, network.m)
+        rows, m = network.rows(contexts), network.m
+        return self.precision.corrected(state.precision, net, rows, alpha / m, m)
 
     def update(self, state: TangentState, seen: Observation, rng: np.random.Generator) -> None:
         """Fit θ̂, then Z ← Z + g(x_t; θ̂) g(x_t; θ̂)ᵀ/m, in the order of Algorithm 2."""
         self.model.update(state.regression, seen, rng)
         net, network = state.regression.net, self.model.network
-        _, g = network.differentiate(net, seen.context)
-        self.precision.add(state.precision, net, g, network.m)
+        self.precision.add(state.precision, net, network.rows(seen.context), network.m)
 
     def grow(self, state: TangentState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
