@@ -17,7 +17,7 @@ void replay(float *restrict first, float *restrict output, float *restrict bias,
             const int64_t *restrict lengths, const int64_t *restrict blocks,
             const int32_t *restrict indices, const float *restrict values,
             const double *restrict squares, const double *restrict rewards, int64_t count,
-            int64_t steps, double rate, uint64_t key, float *restrict h, float *restrict delta) {
+            int64_t steps, double rate, double (*mean)(double), uint64_t key, float *restrict h, float *restrict delta) {
   for (int64_t j = 0; j < steps; j++) {
     int64_t i = j == 0 ? count - 1 : below(mix(key, j), count);
     int64_t base = blocks[i] * features, from = starts[i], to = starts[i] + lengths[i];
@@ -46,7 +46,8 @@ void replay(float *restrict first, float *restrict output, float *restrict bias,
       dd += delta[u] * delta[u];
     }
     double norm = dd * (squares[i] + 1.0) + hh + 1.0;
-    float step = rate * (rewards[i] - f) / (1.0 + rate * norm);
+    double expected = mean(f), bend = (mean(f + 0x1p-10) - expected) * 0x1p10;
+    float step = rate * (rewards[i] - expected) / (1.0 + rate * bend * norm);
     for (int64_t u = 0; u < width; u++) {
       output[u] += step * h[u];
       bias[u] += step * delta[u];

@@ -8,7 +8,14 @@ import numpy as np
 
 from rbmle.core.arms import Arms
 from rbmle.core.contexts import disjoint, per_arm
-from rbmle.core.errors import ArmError, ContextError, EligibilityError, RewardError, SettingError
+from rbmle.core.errors import (
+    ArmError,
+    ContextError,
+    DivergenceError,
+    EligibilityError,
+    RewardError,
+    SettingError,
+)
 from rbmle.core.policy import Policy, choose, frequencies
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import (
@@ -92,6 +99,11 @@ class Bandit:
         name = f"{self.seed}-{self.decisions}" if id is None else str(id)
         rng = generator(self.seed, Purpose.INDEX, name)
         indices = self.policy.index(self.state, contexts, rng)
+        if not math.isfinite(indices.sum()):
+            raise DivergenceError(
+                f"the indices are {indices}, but they must be finite numbers: training has diverged; use a "
+                "smaller rate, Replay() in the place of FullBatch(), or smaller features, and start anew"
+            )
         chances = self._chances(contexts, indices, rng)
         if chances is None:
             place, propensity = choose(indices, rng), None

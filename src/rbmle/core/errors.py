@@ -5,6 +5,7 @@ RBMLEError
 ├── RewardError        a reward that is no finite number (a ValueError)
 ├── ArmError           an arm that does not exist, is retired, or was listed twice (a KeyError)
 ├── EligibilityError   no arm to choose from, or arms and rows that do not match (a ValueError)
+├── DivergenceError    an index that is no finite number: training left the numbers (an ArithmeticError)
 ├── SettingError       a hyperparameter out of its range (a ValueError)
 └── FileError          a saved bandit that is damaged, foreign or from a later version (a ValueError)
 """
@@ -32,6 +33,10 @@ class ArmError(RBMLEError, KeyError):
 
 class EligibilityError(RBMLEError, ValueError):
     """No arm to choose from, or arms and rows that do not match."""
+
+
+class DivergenceError(RBMLEError, ArithmeticError):
+    """An index that is no finite number: training left the numbers."""
 
 
 class SettingError(RBMLEError, ValueError):

@@ -5,14 +5,14 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from rbmle.engine.compiled import call_scalar, inlined, kernel
+from rbmle.engine.compiled import call_scalar, kernel
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Net, Parameters, Rows
 from rbmle.engine.network import climb, descend, enter, move, square
 from rbmle.engine.replay import ascend, pull
 
 
-@inlined
+@kernel
 def gather(
     net: Net,
     rows: Rows,
@@ -51,7 +51,7 @@ def gather(
     return used
 
 
-@inlined
+@kernel
 def distance_squared(net: Net, used: int) -> float:
     """Return ‖θ − θ₀‖² over the upper layers and the first `used` rows of W_1."""
     theta, start = net.theta, net.start
@@ -65,22 +65,65 @@ def distance_squared(net: Net, used: int) -> float:
     return total + (theta.shift[0] - start.shift[0]) ** 2
 
 
-@inlined
+@kernel
 def sampled_likelihood(
-    net: Net,
-    rows: Rows,
-    rewards: Float[np.ndarray, " n"],
-    count: int,
-    potential: int,
-    h: Float[np.ndarray, "depth-1 width"],
+    net: Net, rows: Rows, rewards: Float[np.ndarray, " n"], count: int, potential: int
 ) -> float:
     """Return the sum of r f − b(f) over local contexts 1 … count."""
+    h = np.empty_like(net.theta.biases)
     total = 0.0
     for j in range(1, count + 1):
         enter(net, rows, j, h)
         f = np.float64(climb(net, h))
         total += rewards[j] * f - call_scalar(potential, f)
     return total
+
+
+@kernel
+def biased_steps(
+    net: Net,
+    rows: Rows,
+    rewards: Float[np.ndarray, " n"],
+    count: int,
+    steps: int,
+    rate: float,
+    mean: int,
+    bias: float,
+) -> None:
+    """Take `steps` times a step on a sample, if there are any, and one along the bias, if there is one."""
+    h = np.empty_like(net.theta.biases)
+    delta = np.empty_like(h)
+    x_square = square(rows, 0)
+    for j in range(steps):
+        if count > 0:
+            x = j + 1
+            ascend(net, rows, x, square(rows, x), rewards[x], mean, rate, h, delta)
+        if bias > 0.0:
+            enter(net, rows, 0, h)
+            climb(net, h)
+            norm = descend(net, x_square, h, delta)
+            # At most one unit of reward in a step, as `ascend` never overshoots its sample.
+            move(net, rows, 0, h, delta, rate * bias / (1.0 + rate * bias * norm))
+
+
+@kernel
+def finish(net: Net, used: int, log_keep: float) -> None:
+    """Take the ridge's pulls of all steps at once, as `replay` does."""
+    pull(net, log_keep)
+    net.clock[0] = 0.0
+    keep = net.theta.first.dtype.type(math.exp(log_keep))
+    for row in range(used):
+        for u in range(net.theta.first.shape[1]):
+            start = net.start.first[row, u]
+            net.theta.first[row, u] = start + keep * (net.theta.first[row, u] - start)
+
+
+@kernel
+def local_copy(net: Net) -> Net:
+    """Return a network with parameters of its own."""
+    first, hidden, output, biases, shift = net.theta
+    theta = Parameters(first.copy(), hidden.copy(), output.copy(), biases.copy(), shift.copy())
+    return Net(theta, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
 
 
 @kernel
@@ -98,7 +141,6 @@ def biased_ascent(
     mean: int,
     potential: int,
     bias_weights: Float[np.ndarray, " arms"],
-    replay_weights: Float[np.ndarray, " arms"],
     pull_weights: Float[np.ndarray, " arms"],
     key: int,
     estimates: Float[np.ndarray, " arms"],
@@ -108,17 +150,13 @@ def biased_ascent(
 
     θ̃_a is `steps` times a step on a sample of the arm's own block and one along the bias, from
     the base. Samples of other blocks would move block a not at all, so they are left out. Arms of
-    one block see the same samples. The change of ℓ_λ is estimated on the samples that were replayed.
+    one block see the same samples. The change of ℓ_λ is estimated on the samples that were replayed,
+    and the base takes the same steps without the bias: what training alone gains cancels out.
     """
     theta = net.theta
-    longest = 0
-    for i in range(contexts.lengths.shape[0]):
-        longest = max(longest, contexts.lengths[i])
     width = theta.first.shape[1]
     places = np.full(net.features, -1, np.int32)
     h = np.empty_like(theta.biases)
-    delta = np.empty_like(h)
-    bias_h = np.empty_like(h)
     picks = np.empty(steps, np.int64)
     for a in range(contexts.blocks.shape[0]):
         block = contexts.blocks[a]
@@ -167,43 +205,20 @@ def biased_ascent(
         for place in range(used):
             places[features[place]] = -1
 
-        before = 0.0
+        base = 0.0
         if potential != 0:
-            before = sampled_likelihood(local, out, local_rewards, count, potential, h)
-            before *= member_counts[block] / max(count, 1)
-            before -= ridge / 2 * distance_squared(local, used)
-        bias = rate * bias_weights[a]
-        x_square = square(out, 0)
-        for j in range(steps):
-            if count > 0:
-                ascend(
-                    local,
-                    out,
-                    j + 1,
-                    square(out, j + 1),
-                    local_rewards[j + 1],
-                    mean,
-                    rate * replay_weights[a],
-                    h,
-                    delta,
-                )
-            enter(local, out, 0, bias_h)
-            climb(local, bias_h)
-            norm = descend(local, x_square, bias_h, delta)
-            # At most one unit of reward in a step, as `ascend` never overshoots its sample.
-            move(local, out, 0, bias_h, delta, bias / (1.0 + bias * norm))
-        log_keep = -steps * math.log1p(rate * ridge * pull_weights[a])
-        pull(local, log_keep)
-        keep = theta.first.dtype.type(math.exp(log_keep))
-        for row in range(used):
-            for u in range(width):
-                start = local.start.first[row, u]
-                local.theta.first[row, u] = start + keep * (local.theta.first[row, u] - start)
-        local.clock[0] = 0.0
+            twin = local_copy(local)
+            biased_steps(twin, out, local_rewards, count, steps, rate, mean, 0.0)
+            finish(twin, used, -steps * math.log1p(rate * ridge * pull_weights[a]))
+            scale = member_counts[block] / max(count, 1)
+            base = scale * sampled_likelihood(twin, out, local_rewards, count, potential)
+            base -= ridge / 2 * distance_squared(twin, used)
+        biased_steps(local, out, local_rewards, count, steps, rate, mean, bias_weights[a])
+        finish(local, used, -steps * math.log1p(rate * ridge * pull_weights[a]))
         if potential != 0:
-            after = sampled_likelihood(local, out, local_rewards, count, potential, h)
-            after *= member_counts[block] / max(count, 1)
-            after -= ridge / 2 * distance_squared(local, used)
-            gains[a] = after - before
+            scale = member_counts[block] / max(count, 1)
+            biased = scale * sampled_likelihood(local, out, local_rewards, count, potential)
+            biased -= ridge / 2 * distance_squared(local, used)
+            gains[a] = biased - base
         enter(local, out, 0, h)
         estimates[a] = climb(local, h)

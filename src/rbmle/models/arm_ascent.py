@@ -77,7 +77,6 @@ class ArmAscent:
             scalar(model.likelihood.mean),
             scalar(model.likelihood.b) if with_gains else 0,
             alpha / counts,
-            np.ones(len(contexts)),
             1.0 / counts,
             key,
             estimates,

@@ -23,7 +23,7 @@ class NeuralRBMLEGA(RegressionPolicy):
     estimator θ̂, and α(t) = ν · growth(t). Both indices are divided by what all arms share.
     """
 
-    bias: float = 0.01  # ν
+    bias: float = 0.001  # ν
     growth: Schedule = field(default_factory=Power)
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"

@@ -1,0 +1,178 @@
+"""Algorithms 1 and 2: steps by hand, the pull to the start, and the two ways to train against each other."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rbmle import FullBatch, Regression, Replay
+from rbmle.core.types import Observation
+from rbmle.engine.compiled import scalar
+from rbmle.engine.full_batch import full_batch
+from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood, Mixture
+from rbmle.models.training import View, nobody
+from tests.samples import context, double, flat, learned, rng, rows, slow_gradient, unflat, value
+
+X = np.array([[1.0, 0.5], [-1.0, 2.0], [0.3, 0.3]])
+R = [1.0, 0.0, 0.5]
+
+
+def test_a_full_step_on_numbers_a_hand_can_check() -> None:
+    """One unit, x = 2, r = 1, W_1 = 1, W_2 = 0.5: f = 1, so r − f = 0 and only the pull moves θ.
+
+    With θ₀ = 0 in both weights, λ = 0.1, η = 0.5 and no biases, θ ← θ − η λ θ, that is 0.95 θ.
+    """
+    net = double(width=1).init(1, 1, rng())
+    for part, start in zip(net.theta, net.start, strict=True):
+        part[:] = start[:] = 0
+    net.theta.first[:], net.theta.output[:] = 1.0, 0.5
+    net = net._replace(biased=0.0)
+    model = Regression(network=double(width=1), ridge=0.1)
+    history = learned(model, np.array([[2.0]]), [1.0]).history
+    mean = scalar(Gaussian.mean)
+    full_batch(net, history.rows, history.rewards, 1, 1, 0.5, 0.1, mean, nobody(net), 0, 0.0)
+    np.testing.assert_allclose(net.theta.first, [[0.95]])
+    np.testing.assert_allclose(net.theta.output, [0.475])
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli(), Mixture()])
+@pytest.mark.parametrize("alpha", [0.0, 0.7])
+@pytest.mark.parametrize("depth", [2, 3])
+def test_a_full_step_follows_the_gradient_of_the_biased_likelihood(
+    likelihood: Likelihood, alpha: float, depth: int
+) -> None:
+    """θ ← θ + η ∇{ℓ_λ + α f(x_a)}, with the gradient by finite differences of f."""
+    model = Regression(network=double(width=4, depth=depth), likelihood=likelihood, ridge=0.2)
+    state = learned(model, X, R)
+    net, history, network = state.net, state.history, model.network
+    for part in net.theta:
+        part += 0.1 * rng(4).normal(size=part.shape)
+    theta, start = flat(net.theta), flat(net.start)
+    f, g = network.predict(net, rows(X)), slow_gradient(network, net, rows(X))
+    bias = slow_gradient(network, net, context([2.0, 1.0]))[0]
+    errors = np.array(R) - [likelihood.mean(z) for z in f]
+    gradient = errors @ g - 0.2 * (theta - start) + alpha * bias
+    arm = context([2.0, 1.0]).rows
+    past = (history.rows, history.rewards, 3)
+    full_batch(net, *past, 1, 0.01, 0.2, scalar(likelihood.mean), arm, 0, alpha)
+    np.testing.assert_allclose(flat(net.theta), theta + 0.01 * gradient, atol=1e-8)
+
+
+def test_a_replay_step_is_a_step_on_the_newest_sample() -> None:
+    """J = 1: θ ← θ₀ + η (r − f) g/(1 + η b″ ‖g‖²) with b″ = 1, and then the pull: the step/(1 + ηλ/n)."""
+    model = Regression(network=double(width=4), training=Replay(steps=1, rate=0.3), ridge=0.2)
+    state = model.init(1, 2, rng())
+    g = slow_gradient(model.network, state.net, context(X[0]))[0]
+    f, theta = model.predict(state, context(X[0]))[0], flat(state.net.theta)
+    model.update(state, Observation(context=context(X[0]), reward=1.0), rng())
+    step = 0.3 * (1.0 - f) * g / (1 + 0.3 * g @ g) / (1 + 0.3 * 0.2)
+    settled = unflat(theta + step, state.net.theta)
+    np.testing.assert_allclose(state.net.theta.output, settled.output, atol=1e-8)
+    np.testing.assert_allclose(state.net.theta.biases, settled.biases, atol=1e-8)
+    everywhere = rows(rng(2).normal(size=(9, 2)))
+    np.testing.assert_allclose(
+        model.predict(state, everywhere), value(model.network, state.net, theta + step, everywhere), atol=1e-7
+    )
+
+
+def test_the_pull_of_a_round_shrinks_the_way_to_the_start() -> None:
+    """With a rate for the pull alone (reward = f), θ − θ₀ ← (1 + ηλ/n)⁻ᴶ (θ − θ₀); rows of W_1 follow
+    when a context touches them, and are read as if they had."""
+    model = Regression(network=double(width=4), training=Replay(steps=10, rate=0.3), ridge=0.5)
+    state = learned(model, X, R)
+    net = state.net
+    away = 0.2 * rng(4).normal(size=flat(net.theta).size)
+    for part, moved in zip(net.theta, unflat(flat(net.theta) + away, net.theta), strict=True):
+        part[:] = moved
+    keep = (1 + 0.3 * 0.5 / 3) ** -10
+    expected = unflat(flat(net.start) + keep * away, net.theta)
+    from rbmle.engine.replay import pull
+
+    pull(net, 10 * math.log(1 / (1 + 0.3 * 0.5 / 3)))
+    contexts = rows(X)
+    exact = model.network.predict(
+        net._replace(theta=expected, clock=np.zeros(1), ages=np.zeros_like(net.ages)), contexts
+    )
+    np.testing.assert_allclose(model.network.predict(net, contexts), exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli(), Mixture()])
+def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likelihood) -> None:
+    """A strongly pulled network has one maximiser nearby; replay with small steps hovers around it."""
+    data = rng(7).normal(size=(12, 3))
+    rewards = (data[:, 0] > 0).astype(float)
+    full = Regression(
+        network=double(width=8),
+        likelihood=likelihood,
+        ridge=2.0,
+        training=FullBatch(steps=10_000, rate=0.05),
+    )
+    state = learned(full, data, rewards.tolist())
+    full.training.fit(state.net, state.history, likelihood, full.pull, View(), np.uint64(0))
+    replayed = Regression(
+        network=double(width=8),
+        likelihood=likelihood,
+        ridge=2.0,
+        training=Replay(steps=4000, rate=0.0005),
+    )
+    other = learned(replayed, data, rewards.tolist())
+    averages = []
+    for t in range(200):
+        replayed.training.fit(other.net, other.history, likelihood, full.pull, View(), np.uint64(t))
+        if t >= 50:
+            averages.append(replayed.predict(other, rows(data)))
+    np.testing.assert_allclose(
+        np.mean(averages, axis=0), full.predict(state, rows(data)), atol=0.01
+    )
+
+
+def test_full_batch_from_the_start_forgets_where_it_was() -> None:
+    cold = Regression(network=double(), training=FullBatch(steps=5, rate=0.1, warm=False))
+    state = learned(cold, X, R)
+    for _ in range(3):
+        cold.training.fit(state.net, state.history, Gaussian(), cold.pull, View(), np.uint64(0))
+    once = learned(cold, X, R)
+    cold.training.fit(once.net, once.history, Gaussian(), cold.pull, View(), np.uint64(0))
+    np.testing.assert_array_equal(flat(state.net.theta), flat(once.net.theta))
+
+
+@pytest.mark.parametrize("training", [Replay(steps=20_000, rate=0.1), FullBatch(steps=20_000, rate=0.1)])
+def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(training: Replay | FullBatch) -> None:
+    """Trained to the end, the network gives r + ε, the same ε however often a sample is visited."""
+    model = Regression(network=double(width=30), ridge=1e-6, training=training)
+    fits = []
+    for key in (1, 1, 2):
+        state = learned(model, X, R)
+        training.fit(state.net, state.history, Gaussian(), model.pull, View(noise=0.5), np.uint64(key))
+        fits.append(model.predict(state, rows(X)))
+    np.testing.assert_array_equal(fits[0], fits[1])
+    assert np.abs(fits[0] - R).max() > 0.1
+    assert np.abs(fits[0] - fits[2]).max() > 0.1
+    if isinstance(training, FullBatch):
+        return
+    other = FullBatch(steps=20_000, rate=0.1)
+    state = learned(model, X, R)
+    other.fit(state.net, state.history, Gaussian(), model.pull, View(noise=0.5), np.uint64(1))
+    np.testing.assert_allclose(model.predict(state, rows(X)), fits[0], atol=0.02)
+
+
+@pytest.mark.parametrize("training", [Replay(steps=300, rate=0.2), FullBatch(steps=300, rate=0.2)])
+def test_a_share_of_the_history_is_all_that_a_network_sees(training: Replay | FullBatch) -> None:
+    """With a key that leaves the second sample out, its reward changes nothing."""
+    model = Regression(network=double(), training=training)
+    from rbmle.engine.replay import kept
+
+    seen = np.zeros(3, bool)
+    key = next(k for k in range(100) if _kept(kept, k, seen) == [True, False, True])
+    fits = []
+    for reward in (0.0, 9.0):
+        state = learned(model, X, [1.0, reward, 0.5])
+        view = View(share=0.8, key=key)
+        training.fit(state.net, state.history, Gaussian(), model.pull, view, np.uint64(3))
+        fits.append(flat(state.net.theta))
+    np.testing.assert_array_equal(fits[0], fits[1])
+
+
+def _kept(kept, key: int, out: np.ndarray) -> list[bool]:  # type: ignore[no-untyped-def]  # a kernel
+    kept(np.arange(3), 3, 0.8, np.uint64(key), out)
+    return out.tolist()
