@@ -113,7 +113,7 @@ def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likel
         network=double(width=8),
         likelihood=likelihood,
         ridge=2.0,
-        training=Replay(steps=4000, rate=0.0005),
+        training=Replay(steps=10_000, rate=0.0002),
     )
     other = learned(replayed, data, rewards.tolist())
     averages = []

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from rbmle.engine.compiled import call_scalar, kernel
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Net, Parameters, Rows
-from rbmle.engine.network import climb, descend, enter, move, square
+from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square
 from rbmle.engine.replay import ascend, pull
 
 
@@ -89,11 +89,17 @@ def biased_steps(
     rate: float,
     mean: int,
     bias: float,
+    pull_of_step: float,
+    used: int,
 ) -> None:
-    """Take `steps` times a step on a sample, if there are any, and one along the bias, if there is one."""
+    """Take `steps` times a step on a sample, if there are any, and one along the bias, if there is one.
+
+    The ridge's pulls are put off until they are worth it, as in `replay`.
+    """
     h = np.empty_like(net.theta.biases)
     delta = np.empty_like(h)
     x_square = square(rows, 0)
+    put_off = 0.0
     for j in range(steps):
         if count > 0:
             x = j + 1
@@ -104,11 +110,16 @@ def biased_steps(
             norm = descend(net, x_square, h, delta)
             # At most one unit of reward in a step, as `ascend` never overshoots its sample.
             move(net, rows, 0, h, delta, rate * bias / (1.0 + rate * bias * norm))
+        put_off += pull_of_step
+        if put_off > TOLERANCE:
+            pull_all(net, used, -put_off)
+            put_off = 0.0
+    pull_all(net, used, -put_off)
 
 
 @kernel
-def finish(net: Net, used: int, log_keep: float) -> None:
-    """Take the ridge's pulls of all steps at once, as `replay` does."""
+def pull_all(net: Net, used: int, log_keep: float) -> None:
+    """θ − θ₀ ← e^log_keep · (θ − θ₀), the first `used` rows of W_1 included."""
     pull(net, log_keep)
     net.clock[0] = 0.0
     keep = net.theta.first.dtype.type(math.exp(log_keep))
@@ -205,20 +216,19 @@ def biased_ascent(
         for place in range(used):
             places[features[place]] = -1
 
+        pull_of_step = math.log1p(rate * ridge * pull_weights[a])
+        plan = (out, local_rewards, count, steps, rate, mean)
         base = 0.0
         if potential != 0:
             twin = local_copy(local)
-            biased_steps(twin, out, local_rewards, count, steps, rate, mean, 0.0)
-            finish(twin, used, -steps * math.log1p(rate * ridge * pull_weights[a]))
-            scale = member_counts[block] / max(count, 1)
-            base = scale * sampled_likelihood(twin, out, local_rewards, count, potential)
+            biased_steps(twin, *plan, 0.0, pull_of_step, used)
+            weight = member_counts[block] / max(count, 1)
+            base = weight * sampled_likelihood(twin, out, local_rewards, count, potential)
             base -= ridge / 2 * distance_squared(twin, used)
-        biased_steps(local, out, local_rewards, count, steps, rate, mean, bias_weights[a])
-        finish(local, used, -steps * math.log1p(rate * ridge * pull_weights[a]))
+        biased_steps(local, *plan, bias_weights[a], pull_of_step, used)
         if potential != 0:
-            scale = member_counts[block] / max(count, 1)
-            biased = scale * sampled_likelihood(local, out, local_rewards, count, potential)
-            biased -= ridge / 2 * distance_squared(local, used)
-            gains[a] = biased - base
+            weight = member_counts[block] / max(count, 1)
+            biased = weight * sampled_likelihood(local, out, local_rewards, count, potential)
+            gains[a] = biased - ridge / 2 * distance_squared(local, used) - base
         enter(local, out, 0, h)
         estimates[a] = climb(local, h)

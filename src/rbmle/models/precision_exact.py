@@ -103,7 +103,8 @@ class ExactState:
             self.inverse -= np.outer(u, u) / (1 + flat @ u / m**0.5)  # Sherman and Morrison
             return
         y, squares = self._half_solved(net, g, m)
-        row = np.append(y[0], (self.ridge + squares[0] / m - y[0] @ y[0]) ** 0.5)
+        row = y[0] / m**0.5  # of L: K has ⟨g_s, g⟩/m beside its diagonal
+        row = np.append(row, (self.ridge + squares[0] / m - row @ row) ** 0.5)
         at = self.count * (self.count + 1) // 2
         self.L = _room(self.L, at + len(row))
         self.L[at : at + len(row)] = row
