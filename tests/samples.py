@@ -85,7 +85,10 @@ def slow_gradient(network: Network, net: Net, contexts: Contexts, step: float = 
     for i in range(len(theta)):
         e = np.zeros_like(theta)
         e[i] = step
-        up, down = value(network, net, theta + e, contexts), value(network, net, theta - e, contexts)
+        up, down = (
+            value(network, net, theta + e, contexts),
+            value(network, net, theta - e, contexts),
+        )
         columns.append((up - down) / (2 * step))
     return np.array(columns).T
 

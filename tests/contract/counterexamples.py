@@ -134,7 +134,12 @@ class SharesItsState(Honest):
     """Gives every copy the same arrays."""
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RidgeState:
-        return _Shared(**{f: getattr(self.model.init(blocks, features, rng), f) for f in ("F", "theta", "round")})
+        return _Shared(
+            **{
+                f: getattr(self.model.init(blocks, features, rng), f)
+                for f in ("F", "theta", "round")
+            }
+        )
 
 
 class _Shared(RidgeState):

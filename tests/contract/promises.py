@@ -40,7 +40,9 @@ def index_is_one_finite_number_for_each_arm(policy: Policy[Any], make: type[Band
                 bandit.learn(decision, 1.0)
 
 
-def index_is_finite_for_large_small_and_zero_contexts(policy: Policy[Any], make: type[Bandit]) -> None:
+def index_is_finite_for_large_small_and_zero_contexts(
+    policy: Policy[Any], make: type[Bandit]
+) -> None:
     """Features are what users send: no scale may break the arithmetic."""
     for size in (0.0, 1e-12, 1e6, 1e11):
         bandit = make(policy, arms=3, features=FEATURES)
@@ -100,7 +102,9 @@ def arms_may_be_listed_in_any_order(policy: Policy[Any], make: type[Bandit]) -> 
             X = _vectors(9, 4)
             listed, permuted = per_arm(X, FEATURES), per_arm(X[order], FEATURES)
         np.testing.assert_allclose(
-            _index(policy, bandit.state, permuted), _index(policy, bandit.state, listed)[order], rtol=1e-12
+            _index(policy, bandit.state, permuted),
+            _index(policy, bandit.state, listed)[order],
+            rtol=1e-12,
         )
 
 
@@ -141,7 +145,9 @@ def a_copied_state_goes_its_own_way(policy: Policy[Any], make: type[Bandit]) -> 
 
 def repr_rebuilds_the_policy(policy: Policy[Any], make: type[Bandit]) -> None:
     """`repr` is the whole truth, and equal policies have equal hashes."""
-    names = {name: getattr(rbmle, name) for name in rbmle.__all__} | {type(policy).__name__: type(policy)}
+    names = {name: getattr(rbmle, name) for name in rbmle.__all__} | {
+        type(policy).__name__: type(policy)
+    }
     rebuilt = eval(repr(policy), names)
     assert rebuilt == policy
     assert hash(rebuilt) == hash(policy)
@@ -183,7 +189,9 @@ def bad_input_is_refused_and_leaves_the_state_as_it_was(
         try:
             attempt()
         except RBMLEError as error:
-            assert len(str(error)) > 20, "a message says what is wrong, what was expected, what to do"
+            assert len(str(error)) > 20, (
+                "a message says what is wrong, what was expected, what to do"
+            )
         else:
             raise AssertionError("bad input was taken")
         assert _bytes(bandit.state) == before
@@ -209,12 +217,16 @@ def probabilities_are_a_distribution_or_none(policy: Policy[Any], make: type[Ban
     if chances is None:
         streams = [generator(0, Purpose.INDEX, t) for t in range(5)]
         answers = [policy.index(bandit.state, _contexts(), rng) for rng in streams]
-        assert type(policy).__name__ == "NeuralRBMLEGA" or all((a == answers[0]).all() for a in answers)
+        assert type(policy).__name__ == "NeuralRBMLEGA" or all(
+            (a == answers[0]).all() for a in answers
+        )
     else:
-        assert (chances >= 0).all() and np.isclose(chances.sum(), 1)
+        assert (chances >= 0).all()
+        assert np.isclose(chances.sum(), 1)
     floored = make(policy, arms=4, features=FEATURES, floor=0.2, draws=20)
     decision = floored.decide(np.ones(FEATURES))
-    assert decision.probabilities is not None and decision.propensity is not None
+    assert decision.probabilities is not None
+    assert decision.propensity is not None
     assert (decision.probabilities >= 0.2 / 4 - 1e-12).all()
     assert np.isclose(decision.probabilities.sum(), 1)
 

@@ -80,7 +80,11 @@ def test_the_honest_policy_keeps_every_promise(promise: Promise) -> None:
     promise(Honest(), Bandit)
 
 
-@pytest.mark.parametrize(("name", "liar", "make"), LIARS, ids=[f"{n}-{type(p).__name__}-{m.__name__}" for n, p, m in LIARS])
+@pytest.mark.parametrize(
+    ("name", "liar", "make"),
+    LIARS,
+    ids=[f"{n}-{type(p).__name__}-{m.__name__}" for n, p, m in LIARS],
+)
 def test_a_liar_is_caught(name: str, liar: Any, make: type[Bandit]) -> None:
     (promise,) = (promise for promise in PROMISES if promise.__name__ == name)
     with pytest.raises(AssertionError):

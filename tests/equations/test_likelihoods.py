@@ -1,5 +1,6 @@
 """Section 4.1 and 6: the likelihoods, on numbers a hand can check and by the promises of all."""
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -29,10 +30,13 @@ class Poisson:
 
 
 def test_values_a_hand_can_check() -> None:
-    assert Gaussian.b(3.0) == 4.5 and Gaussian.mean(3.0) == 3.0
-    assert Bernoulli.b(0.0) == pytest.approx(math.log(2)) and Bernoulli.mean(0.0) == 0.5
+    assert Gaussian.b(3.0) == 4.5
+    assert Gaussian.mean(3.0) == 3.0
+    assert Bernoulli.b(0.0) == pytest.approx(math.log(2))
+    assert Bernoulli.mean(0.0) == 0.5
     assert Bernoulli.mean(math.log(3)) == pytest.approx(0.75)
-    assert Mixture.b(0.0) == pytest.approx(math.log(2) / 2) and Mixture.mean(0.0) == 0.25
+    assert Mixture.b(0.0) == pytest.approx(math.log(2) / 2)
+    assert Mixture.mean(0.0) == 0.25
 
 
 def test_the_mixture_is_half_the_sum_of_the_papers_two_likelihoods() -> None:
@@ -49,7 +53,7 @@ def test_the_mean_is_the_slope_and_grows(likelihood: Likelihood) -> None:
         slope = (likelihood.b(z + 1e-5) - likelihood.b(z - 1e-5)) / 2e-5
         assert likelihood.mean(z) == pytest.approx(slope, abs=1e-6, rel=1e-6)
     means = [likelihood.mean(z) for z in ZS[:33]]
-    assert all(a < b for a, b in zip(means, means[1:], strict=False))
+    assert all(a < b for a, b in itertools.pairwise(means))
 
 
 @pytest.mark.parametrize("likelihood", [make() for make in LIKELIHOODS])
@@ -78,7 +82,9 @@ def test_the_pull_to_the_start_is_part_of_the_likelihood() -> None:
     state = model.init(1, 2, np.random.default_rng(0))
     state.net.theta.output[1] += 2
     history = state.history
-    value = log_likelihood(state.net, history.rows, history.rewards, 0, model.pull, scalar(Gaussian.b))
+    value = log_likelihood(
+        state.net, history.rows, history.rewards, 0, model.pull, scalar(Gaussian.b)
+    )
     assert value == pytest.approx(-4 * 0.5 / 2 * 4)
 
 

@@ -78,7 +78,8 @@ def test_the_paired_start_has_the_variances_of_the_paper() -> None:
     half = m // 2
     np.testing.assert_allclose(theta.first[:200, :half].var(), 2 / m, rtol=0.05)
     np.testing.assert_array_equal(theta.first[:200, :half], theta.first[200:, half:])
-    assert not theta.first[:200, half:].any() and not theta.first[200:, :half].any()
+    assert not theta.first[:200, half:].any()
+    assert not theta.first[200:, :half].any()
     np.testing.assert_allclose(theta.hidden[0, :half, :half].var(), 2 / m, rtol=0.05)
     np.testing.assert_array_equal(theta.output[:half], -theta.output[half:])
     np.testing.assert_allclose(theta.output.var(), 1 / m, rtol=0.2)

@@ -1,5 +1,7 @@
 """Z = λI + Σ g gᵀ/m against `numpy.linalg`, exact and diagonal, for widths and for corrections."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,9 @@ def test_the_exact_width_is_that_of_the_dense_inverse(
 @pytest.mark.parametrize("ridge", RIDGES)
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("start", ["standard", "paired"])
-def test_the_exact_correction_is_that_of_the_dense_inverse(ridge: float, depth: int, start: str) -> None:
+def test_the_exact_correction_is_that_of_the_dense_inverse(
+    ridge: float, depth: int, start: str
+) -> None:
     """f(x; θ̂ + (α/m) Z⁻¹ g) with the p-long vector in full, and by factors alone."""
     network, net, Z, state = _played(Exact(), ridge, depth, start, 12)
     contexts, amount = _contexts(99, network), 0.01 * ridge
@@ -64,7 +68,9 @@ def test_the_dense_form_takes_over_and_nothing_changes(ridge: float) -> None:
 
 @pytest.mark.parametrize("rounds", [5, 40])
 def test_the_exact_form_grows_with_a_new_block(rounds: int) -> None:
-    network, net, Z, state = _played(Exact(), 0.1, 2, "standard", rounds, width=1, features=4, arms=2)
+    network, net, Z, state = _played(
+        Exact(), 0.1, 2, "standard", rounds, width=1, features=4, arms=2
+    )
     wider = network.grow(net, 3, rng())
     Exact().grow(state, wider, 0.1)
     contexts = disjoint(np.ones(4), np.arange(3), 4)
@@ -72,7 +78,9 @@ def test_the_exact_form_grows_with_a_new_block(rounds: int) -> None:
     padded = 0.1 * np.eye(G.shape[1])
     padded[: len(Z), : len(Z)] = Z
     _, norms = Exact().estimates(state, wider, contexts.rows, 1.0)
-    np.testing.assert_allclose(norms, np.einsum("ip,pq,iq->i", G, np.linalg.inv(padded), G), rtol=1e-5)
+    np.testing.assert_allclose(
+        norms, np.einsum("ip,pq,iq->i", G, np.linalg.inv(padded), G), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("ridge", RIDGES)
@@ -136,7 +144,7 @@ def _played(
     width: int = 4,
     features: int = FEATURES,
     arms: int = ARMS,
-) -> tuple[Network, Net, np.ndarray, object]:
+) -> tuple[Network, Net, np.ndarray, Any]:
     """Return a network, Z by its definition, and the precision after some rounds."""
     if start == "paired":
         features = 4

@@ -1,5 +1,7 @@
 """Section 4 and appendix E: the RBMLE index, its equivalence, and the two practical algorithms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,9 @@ def test_the_arm_of_the_biased_maximiser_is_the_arm_of_the_largest_index(seed: i
         return float((r * f - f**2 / 2).sum() - RIDGE / 2 * theta @ theta)
 
     maximisers = [np.linalg.solve(V, X.T @ r + ALPHA * x) for x in arms]
-    indices = [likelihood(theta) + ALPHA * x @ theta for theta, x in zip(maximisers, arms, strict=True)]
+    indices = [
+        likelihood(theta) + ALPHA * x @ theta for theta, x in zip(maximisers, arms, strict=True)
+    ]
     joint = max(maximisers, key=lambda theta: likelihood(theta) + ALPHA * (arms @ theta).max())
     assert np.argmax(arms @ joint) == np.argmax(indices)
 
@@ -129,15 +133,18 @@ def test_the_index_of_pc_is_f_at_the_corrected_parameters(depth: int) -> None:
     policy = NeuralRBMLEPC(
         bias=0.4,
         precision=Exact(),
-        model=Regression(network=double(width=4, depth=depth), ridge=RIDGE, training=Replay(steps=3)),
+        model=Regression(
+            network=double(width=4, depth=depth), ridge=RIDGE, training=Replay(steps=3)
+        ),
     )
     state = policy.init(2, 3, rng())
-    network, Z = policy.model.network, None
+    network = policy.model.network
+    Z = RIDGE * np.eye(flat(state.regression.net.theta).size)
     for t in range(5):
         seen = context(rng(t).normal(size=3), t % 2)
         policy.update(state, Observation(context=seen, reward=float(t % 2)), rng(t))
         g = slow_gradient(network, _settled(state), seen)[0]  # after training, as line 10 has it
-        Z = (RIDGE * np.eye(len(g)) if Z is None else Z) + np.outer(g, g)
+        Z += np.outer(g, g)
     contexts, net = disjoint(np.ones(3), np.arange(2), 3), _settled(state)
     for arm, index in enumerate(policy.index(state, contexts, rng())):
         g = slow_gradient(network, net, contexts.row(arm))[0]
@@ -179,7 +186,9 @@ def test_the_index_of_ga_is_line_8_of_algorithm_1() -> None:
     network, net = model.network, state.net
 
     def likelihood(theta: np.ndarray) -> float:
-        f = [value(network, net, theta, context(x, b))[0] for x, b in zip(X, [0, 1, 0], strict=True)]
+        f = [
+            value(network, net, theta, context(x, b))[0] for x, b in zip(X, [0, 1, 0], strict=True)
+        ]
         total = sum(reward * z - z * z / 2 for reward, z in zip(r, f, strict=True))
         return total - RIDGE / 2 * float(((theta - flat(net.start)) ** 2).sum())
 
@@ -195,7 +204,9 @@ def test_the_index_of_ga_is_line_8_of_algorithm_1() -> None:
                 gradient += error * slow_gradient(network, at, context(x, b))[0]
             theta = theta + 0.05 * gradient
         f = value(network, net, theta, contexts.row(arm))[0]
-        expected.append((likelihood(theta) + alpha * zeta * f - likelihood(flat(net.theta))) / (alpha * zeta))
+        expected.append(
+            (likelihood(theta) + alpha * zeta * f - likelihood(flat(net.theta))) / (alpha * zeta)
+        )
     np.testing.assert_allclose(policy.index(state, contexts, rng()), expected, rtol=1e-5)
 
 
@@ -203,15 +214,16 @@ def test_the_replayed_ascent_finds_what_the_full_ascent_finds() -> None:
     """Both climb ℓ_λ + α f(x_a) from the same base; a pulled network has one maximiser nearby."""
     X, r = rng(1).normal(size=(6, 3)), [1.0, 0.0, 1.0, 0.0, 1.0, 1.0]
     arms = rows(rng(2).normal(size=(4, 3)))
-    common = {"network": double(width=8), "ridge": 3.0}
-    full = Regression(training=FullBatch(steps=20_000, rate=0.05), **common)
+    full = Regression(
+        network=double(width=8), ridge=3.0, training=FullBatch(steps=20_000, rate=0.05)
+    )
     state = learned(full, X, r)
     from rbmle.models.training import View
 
     full.training.fit(state.net, state.history, Gaussian(), full.pull, View(), np.uint64(0))
     ascent = ArmAscent(steps=400_000, rate=0.0005)
     f, gain = ascent.estimates(full, state, arms, 0.5, np.uint64(1), True)
-    replayed = Regression(training=Replay(), **common)
+    replayed = replace(full, training=Replay())
     estimates = [ascent.estimates(replayed, state, arms, 0.5, np.uint64(k), True) for k in range(4)]
     np.testing.assert_allclose(np.mean([e for e, _ in estimates], axis=0), f, atol=0.02)
     np.testing.assert_allclose(np.mean([g for _, g in estimates], axis=0), gain, atol=0.05)
@@ -239,12 +251,15 @@ def test_likelihood_by_the_engine_is_that_of_the_formula() -> None:
     expected = float((np.array(r) * f - f**2 / 2).sum()) - RIDGE / 2 * 3 * 0.25
     history = state.history
     past = (history.rows, history.rewards, history.count)
-    assert log_likelihood(state.net, *past, model.pull, scalar(Gaussian.b)) == pytest.approx(expected)
+    assert log_likelihood(state.net, *past, model.pull, scalar(Gaussian.b)) == pytest.approx(
+        expected
+    )
 
 
 def test_schedules_on_numbers_a_hand_can_check() -> None:
     assert [Power(exponent=n)(16) for n in (0, 0.25, 0.5, 1, 2)] == [1, 2, 4, 16, 256]
-    assert Logarithm()(1) == 1 and Logarithm()(8) == pytest.approx(1 + 3 * np.log(2))
+    assert Logarithm()(1) == 1
+    assert Logarithm()(8) == pytest.approx(1 + 3 * np.log(2))
 
 
 def test_per_arm_contexts_share_one_block() -> None:

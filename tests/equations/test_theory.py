@@ -94,4 +94,3 @@ def test_bad_input_is_refused() -> None:
     ):
         with pytest.raises(RBMLEError):
             attempt()
-

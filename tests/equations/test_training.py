@@ -71,7 +71,9 @@ def test_a_replay_step_is_a_step_on_the_newest_sample() -> None:
     np.testing.assert_allclose(state.net.theta.biases, settled.biases, atol=1e-8)
     everywhere = rows(rng(2).normal(size=(9, 2)))
     np.testing.assert_allclose(
-        model.predict(state, everywhere), value(model.network, state.net, theta + step, everywhere), atol=1e-7
+        model.predict(state, everywhere),
+        value(model.network, state.net, theta + step, everywhere),
+        atol=1e-7,
     )
 
 
@@ -136,14 +138,20 @@ def test_full_batch_from_the_start_forgets_where_it_was() -> None:
     np.testing.assert_array_equal(flat(state.net.theta), flat(once.net.theta))
 
 
-@pytest.mark.parametrize("training", [Replay(steps=20_000, rate=0.1), FullBatch(steps=20_000, rate=0.1)])
-def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(training: Replay | FullBatch) -> None:
+@pytest.mark.parametrize(
+    "training", [Replay(steps=20_000, rate=0.1), FullBatch(steps=20_000, rate=0.1)]
+)
+def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(
+    training: Replay | FullBatch,
+) -> None:
     """Trained to the end, the network gives r + ε, the same ε however often a sample is visited."""
     model = Regression(network=double(width=30), ridge=1e-6, training=training)
     fits = []
     for key in (1, 1, 2):
         state = learned(model, X, R)
-        training.fit(state.net, state.history, Gaussian(), model.pull, View(noise=0.5), np.uint64(key))
+        training.fit(
+            state.net, state.history, Gaussian(), model.pull, View(noise=0.5), np.uint64(key)
+        )
         fits.append(model.predict(state, rows(X)))
     np.testing.assert_array_equal(fits[0], fits[1])
     assert np.abs(fits[0] - R).max() > 0.1

@@ -61,11 +61,14 @@ class Bandit:
                 propensity is then at least ε/n.
             draws: how many draws estimate the propensities of a policy whose index is random; the
                 arm is then drawn from these very estimates. With 0 there is no estimate.
+
         """
         try:
             self.encoding = Encoding(encoding)
         except ValueError:
-            raise SettingError(f"encoding={encoding!r} is unknown; use 'disjoint' or 'per-arm'") from None
+            raise SettingError(
+                f"encoding={encoding!r} is unknown; use 'disjoint' or 'per-arm'"
+            ) from None
         if features != int(features) or features < 1:
             raise SettingError(f"features={features} cannot be; a context has 1 feature or more")
         if not 0 <= floor <= 1:
@@ -163,7 +166,9 @@ class Bandit:
     def add_arm(self, id: ArmId) -> None:
         """Add an arm, or bring a retired one back with what it had learned."""
         if self.arms is None:
-            raise ArmError(f"arm {id!r} needs not be added: this bandit takes any arms, with their rows")
+            raise ArmError(
+                f"arm {id!r} needs not be added: this bandit takes any arms, with their rows"
+            )
         if self.arms.add(id) and self.encoding is Encoding.DISJOINT:
             blocks = self._blocks()
             self.policy.grow(self.state, blocks, generator(self.seed, Purpose.GROW, blocks))
@@ -171,7 +176,9 @@ class Bandit:
     def retire_arm(self, id: ArmId) -> None:
         """Take an arm out of play; what was learned of it stays, and late rewards are welcome."""
         if self.arms is None:
-            raise ArmError(f"arm {id!r} cannot be retired: this bandit takes any arms, with their rows")
+            raise ArmError(
+                f"arm {id!r} cannot be retired: this bandit takes any arms, with their rows"
+            )
         self.arms.retire(id)
 
     def save(self, path: Any) -> None:
@@ -220,7 +227,9 @@ class Bandit:
             return self.arms.active if self.arms else ()
         ids = list(eligible)
         if not ids:
-            raise EligibilityError("eligible=[] leaves no arm to choose from; give at least one arm")
+            raise EligibilityError(
+                "eligible=[] leaves no arm to choose from; give at least one arm"
+            )
         if len(set(ids)) < len(ids):
             raise ArmError(f"eligible={ids!r} lists an arm twice; list each once")
         for id in ids if self.arms else ():
@@ -253,7 +262,9 @@ class Bandit:
     def _played(self, x: Any, arm: ArmId | None) -> Contexts:
         """Return the context of an arm that was played."""
         if arm is None and (self.arms or self.encoding is Encoding.DISJOINT):
-            raise ArmError("the arm is missing; use learn(x, arm=…, reward=…) or learn(decision, reward)")
+            raise ArmError(
+                "the arm is missing; use learn(x, arm=…, reward=…) or learn(decision, reward)"
+            )
         return self._placed(disjoint(x, np.zeros(1, np.int64), self.features), arm)
 
     def _placed(self, context: Contexts, arm: ArmId | None) -> Contexts:
@@ -283,5 +294,7 @@ def _finite(reward: float | None) -> float:
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise RewardError(f"the reward is {reward!r}, but it must be a finite number; leave it out, or clean it")
+        raise RewardError(
+            f"the reward is {reward!r}, but it must be a finite number; leave it out, or clean it"
+        )
     return value

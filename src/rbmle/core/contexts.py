@@ -35,7 +35,9 @@ def per_arm(X: Any, features: int) -> Contexts:
     n = len(X)
     arms, indices = np.nonzero(X)
     lengths = np.bincount(arms, minlength=n)
-    rows = Rows(_starts(lengths), lengths, np.zeros(n, np.int64), indices.astype(np.int32), X[arms, indices])
+    rows = Rows(
+        _starts(lengths), lengths, np.zeros(n, np.int64), indices.astype(np.int32), X[arms, indices]
+    )
     return Contexts(rows=rows, features=features)
 
 
@@ -77,7 +79,9 @@ def _sparse_rows(X: Any, features: int) -> Contexts:
     values = _array(X.data)
     _check(values)
     n, lengths = X.shape[0], np.diff(X.indptr).astype(np.int64)
-    rows = Rows(_starts(lengths), lengths, np.zeros(n, np.int64), X.indices.astype(np.int32), values)
+    rows = Rows(
+        _starts(lengths), lengths, np.zeros(n, np.int64), X.indices.astype(np.int32), values
+    )
     return Contexts(rows=rows, features=features)
 
 

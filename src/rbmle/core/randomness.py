@@ -39,7 +39,7 @@ def generator(seed: int, purpose: Purpose, t: int | str) -> np.random.Generator:
     """
     text = f"{seed}/{purpose:d}/{type(t).__name__}/{t}"
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
-    return np.random.Generator(np.random.PCG64(_Digest(digest)))
+    return np.random.Generator(np.random.PCG64(_Digest(digest)))  # type: ignore[arg-type]  # numpy takes any ISeedSequence
 
 
 def key(rng: np.random.Generator) -> np.uint64:

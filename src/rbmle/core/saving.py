@@ -42,7 +42,9 @@ def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
         "decisions": bandit.decisions,
         "round": bandit.round,
         "arms": None if bandit.arms is None else bandit.arms.ids,
-        "retired": [] if bandit.arms is None else [a for a in bandit.arms.ids if a in bandit.arms.retired],
+        "retired": []
+        if bandit.arms is None
+        else [a for a in bandit.arms.ids if a in bandit.arms.retired],
         "arrays": sorted(arrays),
         "numbers": numbers,
     }
@@ -82,7 +84,16 @@ def load(path: str | os.PathLike[str], policy: Policy[Any] | None = None) -> Ban
         return _rebuilt(manifest, policy, arrays)
     except FileError:
         raise
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        ValueError,
+        TypeError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise FileError(
             f"{path} is no saved bandit, or it is damaged ({type(error).__name__}: {error}); "
             "use a file that Bandit.save wrote, or an older copy of this one"
@@ -106,7 +117,9 @@ def leaves(tree: Any, at: str = "state") -> tuple[dict[str, np.ndarray], dict[st
     return arrays, numbers
 
 
-def replaced(tree: Any, arrays: dict[str, np.ndarray], numbers: dict[str, Any], at: str = "state") -> Any:
+def replaced(
+    tree: Any, arrays: dict[str, np.ndarray], numbers: dict[str, Any], at: str = "state"
+) -> Any:
     """Return the tree with its leaves taken from the arrays and numbers."""
     match tree:
         case np.ndarray():
@@ -117,7 +130,8 @@ def replaced(tree: Any, arrays: dict[str, np.ndarray], numbers: dict[str, Any], 
             return type(tree)(numbers[at])
         case _:
             parts = {
-                name: replaced(branch, arrays, numbers, f"{at}.{name}") for name, branch in _branches(tree)
+                name: replaced(branch, arrays, numbers, f"{at}.{name}")
+                for name, branch in _branches(tree)
             }
     if isinstance(tree, list):
         return list(parts.values())
@@ -142,8 +156,14 @@ def encode(value: Any) -> Any:
     """Return a policy, or a part of one, as JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = type(value)
-        parts = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
-        return {"class": f"{kind.__module__}.{kind.__qualname__}", "with": parts, "repr": repr(value)}
+        parts = {
+            f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init
+        }
+        return {
+            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "with": parts,
+            "repr": repr(value),
+        }
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple):
@@ -158,10 +178,10 @@ def decode(value: Any) -> Any:
             module, _, name = path.rpartition(".")
             if not path.startswith(OURS) or "<" in path:
                 raise LookupError(path)
-            kind = getattr(importlib.import_module(module), name)
-            if not dataclasses.is_dataclass(kind):
+            kind: Any = getattr(importlib.import_module(module), name)
+            if "__dataclass_fields__" not in vars(kind):
                 raise ValueError(f"{path} is no policy and no part of one")
-            return kind(**{key: decode(part) for key, part in parts.items()})  # type: ignore[misc]  # a dataclass of ours
+            return kind(**{key: decode(part) for key, part in parts.items()})
         case {"tuple": list(items)}:
             return tuple(decode(item) for item in items)
         case {"foreign": text}:
@@ -185,7 +205,7 @@ def _policy(path: Any, manifest: dict[str, Any], given: Policy[Any] | None) -> P
     saved = manifest["policy"]
     if given is None:
         try:
-            return decode(saved)  # type: ignore[no-any-return]  # a policy was encoded
+            return decode(saved)
         except LookupError as error:
             raise FileError(
                 f"{path} has {error} in its policy, which is not part of rbmle; make the policy and "
@@ -198,7 +218,9 @@ def _policy(path: Any, manifest: dict[str, Any], given: Policy[Any] | None) -> P
     return given
 
 
-def _rebuilt(manifest: dict[str, Any], policy: Policy[Any], arrays: dict[str, np.ndarray]) -> Bandit:
+def _rebuilt(
+    manifest: dict[str, Any], policy: Policy[Any], arrays: dict[str, np.ndarray]
+) -> Bandit:
     """Return a bandit with the state of a file."""
     bandit = Bandit(
         policy,

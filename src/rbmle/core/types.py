@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -34,6 +34,12 @@ class Rows(NamedTuple):
     blocks: Int[np.ndarray, " n"]
     indices: Int[np.ndarray, " entries"]
     values: Float[np.ndarray, " entries"]
+
+
+def rows_at(rows: Rows, at: Any) -> Rows:
+    """Return the rows at some places, over the same entries."""
+    starts, lengths, blocks, indices, values = rows
+    return Rows(starts[at], lengths[at], blocks[at], indices, values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

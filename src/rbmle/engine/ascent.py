@@ -153,7 +153,7 @@ def biased_ascent(
     potential: int,
     bias_weights: Float[np.ndarray, " arms"],
     pull_weights: Float[np.ndarray, " arms"],
-    key: int,
+    key: np.uint64,
     estimates: Float[np.ndarray, " arms"],
     gains: Float[np.ndarray, " arms"],
 ) -> None:

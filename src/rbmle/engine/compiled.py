@@ -67,9 +67,7 @@ def kernel(function: F) -> F:
 
 def inlined(function: F) -> F:
     """Compile a function that only kernels call, into each of them: no call, no arguments to copy."""
-    return _cached(
-        lambda cache: numba.njit(cache=cache, forceinline=True, **OPTIONS)(function)
-    )
+    return _cached(lambda cache: numba.njit(cache=cache, forceinline=True, **OPTIONS)(function))
 
 
 @cache
@@ -93,8 +91,8 @@ def scalar(function: Callable[[float], float]) -> int:
 _ALIVE: list[Any] = []  # an address is valid while its function lives
 
 
-@intrinsic  # type: ignore[misc]  # numba's decorators are untyped
-def call_scalar(_: Any, address: Any, z: Any) -> Any:
+@intrinsic
+def call_scalar(_context: Any, address: Any, z: Any) -> Any:
     """Call the function at an address that `scalar` returned."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

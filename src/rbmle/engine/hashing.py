@@ -48,7 +48,7 @@ def normal(key: int, counter: int) -> float:
 
 
 @kernel
-def context_noise(rows: Rows, key: int, noise: Float[np.ndarray, "draws n"]) -> None:
+def context_noise(rows: Rows, key: np.uint64, noise: Float[np.ndarray, "draws n"]) -> None:
     """Write standard normal numbers that depend on key, draw and context, not on the arm's place."""
     bits = rows.values.view(np.uint64)
     for i in range(rows.blocks.shape[0]):

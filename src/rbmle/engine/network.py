@@ -48,7 +48,7 @@ def enter(net: Net, rows: Rows, i: int, h: Layers) -> None:
         a = base + indices[k]
         if k + 4 <= end:  # four rows in one pass, if none of them owes a pull
             b, c, d = base + indices[k + 1], base + indices[k + 2], base + indices[k + 3]
-            if max(max(ages[a], ages[b]), max(ages[c], ages[d])) <= clock:
+            if max(ages[a], ages[b], ages[c], ages[d]) <= clock:
                 va, vb, vc, vd = values[k], values[k + 1], values[k + 2], values[k + 3]
                 for u in range(h.shape[1]):
                     h[0, u] += (va * first[a, u] + vb * first[b, u]) + (

@@ -87,7 +87,9 @@ def diagonal_add(net: Net, rows: Rows, weight: float, D: Parameters) -> None:
     push = kind(weight * net.biased)
     for layer in range(last + 1):
         for u in range(width):
-            D.biases[layer, u] /= one + push * delta[layer, u] * delta[layer, u] * D.biases[layer, u]
+            D.biases[layer, u] /= (
+                one + push * delta[layer, u] * delta[layer, u] * D.biases[layer, u]
+            )
     push = kind(weight * net.scale * net.scale)
     for u in range(width):
         D.output[u] /= one + push * h[last, u] * h[last, u] * D.output[u]

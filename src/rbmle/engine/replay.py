@@ -88,10 +88,10 @@ def replay(
     rate: float,
     ridge: float,
     mean: int,
-    key: int,
+    key: np.uint64,
     noise: float,
     share: float,
-    share_key: int,
+    share_key: np.uint64,
 ) -> None:
     """Take J steps on ℓ_λ/n: the newest sample once, the others drawn with replacement.
 
@@ -127,7 +127,7 @@ def perturb(
     serials: Int[np.ndarray, " n"],
     count: int,
     noise: float,
-    key: int,
+    key: np.uint64,
     out: Float[np.ndarray, " n"],
 ) -> None:
     """Write r_s + noise · ε(key, s), the rewards that `replay` sees."""
@@ -140,7 +140,7 @@ def kept(
     serials: Int[np.ndarray, " n"],
     count: int,
     share: float,
-    key: int,
+    key: np.uint64,
     out: Bool[np.ndarray, " n"],
 ) -> None:
     """Write which observations are among the share that a learner sees."""

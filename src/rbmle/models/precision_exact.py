@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from rbmle.core.types import Indices, Rows
+from rbmle.core.types import Indices, Rows, rows_at
 from rbmle.engine.layout import Factors, Net, Parameters
 from rbmle.engine.network import differentiate, predict
 from rbmle.engine.precision_exact import (
@@ -83,7 +83,7 @@ class ExactState:
         if self.is_dense:
             one = np.empty(1)
             for i, step in enumerate(amount * _flat(net, g) @ self.inverse):
-                row = Rows(*(part[i : i + 1] for part in rows[:3]), rows.indices, rows.values)
+                row = rows_at(rows, slice(i, i + 1))
                 predict(_moved(net, step), row, one)
                 f[i] = one[0]
             return f
@@ -144,7 +144,7 @@ class ExactState:
 
     def _become_dense(self, net: Net, m: float) -> None:
         """Compute Z⁻¹ as a matrix, and forget the Gram form."""
-        rows = Rows(*(part[: self.count] for part in self.past.rows[:3]), *self.past.rows[3:])
+        rows = rows_at(self.past.rows, slice(self.count))
         past = Factors(rows, self.hiddens[: self.count], self.deltas[: self.count])
         G = _flat(net, past)
         Z = self.ridge * np.eye(_size(net)) + G.T @ G / m

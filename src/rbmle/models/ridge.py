@@ -35,7 +35,9 @@ class Ridge:
         F = self._roots(blocks, features)
         return RidgeState(F=F, theta=np.zeros((blocks, features)), round=0)
 
-    def estimates(self, state: RidgeState, contexts: Contexts) -> tuple[Indices, Indices, np.ndarray]:
+    def estimates(
+        self, state: RidgeState, contexts: Contexts
+    ) -> tuple[Indices, Indices, np.ndarray]:
         """Return θ̂ᵀx, ‖x‖²_{V⁻¹} and Fᵀx for every context."""
         n = len(contexts)
         means, norms = np.empty(n), np.empty(n)

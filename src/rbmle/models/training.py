@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from rbmle.core.errors import SettingError
+from rbmle.core.types import rows_at
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch
 from rbmle.engine.layout import Net, Rows
@@ -113,7 +114,7 @@ class FullBatch:
             seen = np.zeros(count, bool)
             kept(history.serials, count, view.share, np.uint64(view.key), seen)
             at = np.flatnonzero(seen)
-            rows = Rows(*(part[at] for part in rows[:3]), rows.indices, rows.values)
+            rows = rows_at(rows, at)
             rewards, count = rewards[at], len(at)
         full_batch(
             net,

@@ -24,7 +24,9 @@ class RegressionPolicy(ABC):
         return self.model.init(blocks, features, rng)
 
     @abstractmethod
-    def index(self, state: RegressionState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+    def index(
+        self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
+    ) -> Indices:
         """Return one number for each arm."""
 
     def update(self, state: RegressionState, seen: Observation, rng: np.random.Generator) -> None:

@@ -32,7 +32,9 @@ class DeepFPL:
         """Return the state before any data."""
         return self.model.init(blocks, features, rng)
 
-    def index(self, state: RegressionState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+    def index(
+        self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
+    ) -> Indices:
         """Return the estimates of the perturbed leader."""
         return self.model.predict(state, contexts)
 

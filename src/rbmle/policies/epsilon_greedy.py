@@ -22,7 +22,9 @@ class EpsilonGreedy(RegressionPolicy):
         if not 0 <= self.epsilon <= 1:
             raise SettingError(f"epsilon={self.epsilon} cannot be; it must be between 0 and 1")
 
-    def index(self, state: RegressionState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+    def index(
+        self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
+    ) -> Indices:
         """Return the estimates, or a tie."""
         if rng.random() < self.epsilon:
             return np.zeros(len(contexts))

@@ -1,5 +1,6 @@
 """LinRBMLE (Hung, Hsieh, Liu, Kumar 2021, "Reward-biased maximum likelihood estimation for linear
-stochastic bandits")."""
+stochastic bandits").
+"""
 
 from dataclasses import dataclass, field
 

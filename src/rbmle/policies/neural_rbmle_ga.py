@@ -23,11 +23,11 @@ class NeuralRBMLEGA(RegressionPolicy):
     estimator θ̂, and α(t) = ν · growth(t). Both indices are divided by what all arms share.
     """
 
-    bias: float = 0.001  # ν
+    bias: float = 0.01  # ν
     growth: Schedule = field(default_factory=Power)
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"
-    ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=20, rate=0.1))
+    ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=20, rate=0.2))
 
     probabilities = unknown
 
@@ -37,14 +37,14 @@ class NeuralRBMLEGA(RegressionPolicy):
         if self.rule not in ("likelihood", "estimate"):
             raise SettingError(f"rule={self.rule!r} is unknown; use 'likelihood' or 'estimate'")
 
-    def index(self, state: RegressionState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+    def index(
+        self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
+    ) -> Indices:
         """Return the index of each arm's own biased estimator."""
         t = state.round + 1
         alpha = self.bias * self.growth(t)
         by_likelihood = self.rule == "likelihood" and alpha > 0
-        f, gain = self.ascent.estimates(
-            self.model, state, contexts, alpha, key(rng), by_likelihood
-        )
+        f, gain = self.ascent.estimates(self.model, state, contexts, alpha, key(rng), by_likelihood)
         if not by_likelihood:
             return f
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.

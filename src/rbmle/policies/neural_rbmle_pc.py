@@ -15,7 +15,7 @@ from rbmle.policies.schedules import Power, Schedule
 class NeuralRBMLEPC(TangentPolicy):
     """Index f(x; θ̄_a) with θ̄_a = θ̂ + (α(t)/m) Z⁻¹ g(x; θ̂), Eq. (15), and α(t) = ν · growth(t)."""
 
-    bias: float = 0.01  # ν
+    bias: float = 3e-5  # ν
     growth: Schedule = field(default_factory=Power)
 
     probabilities = unknown

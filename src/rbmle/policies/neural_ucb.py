@@ -14,7 +14,7 @@ from rbmle.policies.base import TangentPolicy, check_not_negative
 class NeuralUCB(TangentPolicy):
     """Index f(x; θ̂) + γ √(gᵀ Z⁻¹ g/m)."""
 
-    exploration: float = 0.1  # γ
+    exploration: float = 0.01  # γ
 
     probabilities = unknown
 

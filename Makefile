@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check lint types layers bench clean
+
+demo: .venv/package  ## Install, and compare all policies on data that ships with scikit-learn
+	$(BIN)/rbmle demo
+
+test: .venv/dev  ## Install, and run the tests
+	$(BIN)/python -m pytest -n 2
+
+check: lint types layers test  ## All that CI runs
+
+lint: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+layers: .venv/dev
+	$(BIN)/lint-imports
+
+bench: .venv/dev  ## Measure speed, side by side with C
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build dist results .mypy_cache .ruff_cache .hypothesis
+
+.venv/package: pyproject.toml
+	test -d .venv || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/dev: .venv/package
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@

@@ -1,0 +1,37 @@
+"""What an environment promises: rounds that can be read in any order."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A context that all arms share, and for each arm what it would pay and its mean.
+
+    Means are for regret, and never shown to a policy.
+    """
+
+    x: Float[np.ndarray, " features"]
+    rewards: Float[np.ndarray, " arms"]
+    means: Float[np.ndarray, " arms"]
+
+
+class Environment(Protocol):
+    """A problem: its rounds are a function of (t, seed)."""
+
+    @property
+    def arms(self) -> int:
+        """Return K."""
+        ...
+
+    @property
+    def features(self) -> int:
+        """Return d."""
+        ...
+
+    def round(self, t: int, seed: int) -> Round:
+        """Return round t = 0, 1, … of the run with this seed."""
+        ...
