@@ -27,7 +27,7 @@ class NeuralRBMLEGA(RegressionPolicy):
     growth: Schedule = field(default_factory=Power)
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"
-    ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=20, rate=0.2))
+    ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=16, rate=0.25))
 
     probabilities = unknown
 

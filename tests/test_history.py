@@ -1,0 +1,104 @@
+"""The history: what is kept, whose it is, and that memory stays bounded."""
+
+import numpy as np
+import pytest
+
+from rbmle import Bandit, Memory, NeuralUCB, Regression
+from rbmle.core.errors import SettingError
+from rbmle.core.types import Observation
+from rbmle.models.history import History
+from tests.samples import context
+
+
+def filled(memory: Memory, rounds: int, blocks: int = 3) -> tuple[History, list[Observation]]:
+    history, seen = History.empty(blocks, "float64"), []
+    for t in range(rounds):
+        rng = np.random.default_rng(t)
+        x = rng.normal(size=6) * (rng.random(6) < 0.5)
+        seen.append(Observation(context=context(x, int(rng.integers(blocks))), reward=float(t)))
+        history.append(seen[-1], memory, np.random.default_rng([t, 1]))
+    return history, seen
+
+
+def check(history: History, seen: list[Observation]) -> None:
+    """Every kept observation is as it was, and each block lists just its own."""
+    for slot in range(history.count):
+        original = seen[int(history.serials[slot])]
+        start, length = history.starts[slot], history.lengths[slot]
+        np.testing.assert_array_equal(
+            history.indices[start : start + length], original.context.rows.indices
+        )
+        np.testing.assert_array_equal(
+            history.values[start : start + length], original.context.rows.values
+        )
+        assert history.rewards[slot] == original.reward
+        assert history.squares[slot] == pytest.approx((original.context.dense() ** 2).sum())
+        assert history.blocks[slot] == original.context.rows.blocks[0]
+    for block in range(len(history.member_counts)):
+        start, count = history.member_starts[block], history.member_counts[block]
+        listed = sorted(history.members[start : start + count])
+        assert listed == [s for s in range(history.count) if history.blocks[s] == block]
+
+
+@pytest.mark.parametrize("rounds", [1, 63, 64, 65, 500])
+def test_all_is_kept(rounds: int) -> None:
+    history, seen = filled(Memory(), rounds)
+    assert history.count == rounds
+    check(history, seen)
+
+
+@pytest.mark.parametrize("rounds", [5, 20, 21, 500])
+def test_a_window_keeps_the_last(rounds: int) -> None:
+    history, seen = filled(Memory(keep="window", size=20), rounds)
+    kept = sorted(history.serials[: history.count])
+    assert kept == list(range(max(0, rounds - 20), rounds))
+    assert history.serials[history.newest] == rounds - 1
+    check(history, seen)
+
+
+@pytest.mark.parametrize("rounds", [5, 20, 21, 500])
+def test_a_reservoir_keeps_some_and_the_newest_beside_them(rounds: int) -> None:
+    history, seen = filled(Memory(keep="reservoir", size=20), rounds)
+    assert history.count == min(rounds, 20)
+    assert history.serials[history.newest] == rounds - 1
+    check(history, seen)
+
+
+def test_a_reservoir_is_a_uniform_sample() -> None:
+    """Over 300 runs of 100 rounds, early and late rounds are kept alike: 10 of 100 each."""
+    counts = np.zeros(100)
+    for run in range(300):
+        history = History.empty(1, "float64")
+        for t in range(100):
+            seen = Observation(context=context([1.0]), reward=0.0)
+            history.append(seen, Memory(keep="reservoir", size=10), np.random.default_rng([run, t]))
+        counts[history.serials[:10]] += 1
+    halves = counts.reshape(4, 25).sum(axis=1) / 300 / 25
+    np.testing.assert_allclose(halves, 0.1, atol=0.015)
+
+
+@pytest.mark.parametrize("keep", ["window", "reservoir"])
+def test_memory_is_bounded_for_an_endless_stream(keep: str) -> None:
+    size, blocks, entries = 30, 3, 6
+    history, _ = filled(Memory(keep=keep, size=size), 5000, blocks)  # type: ignore[arg-type]  # either
+    assert len(history.starts) <= max(64, 2 * (size + 1))
+    assert len(history.indices) == len(history.values) <= 4 * (size + 2) * entries
+    assert len(history.members) <= 8 * blocks * size  # a slab doubles, and leaves as much behind
+
+
+def test_a_bandit_with_a_window_forgets() -> None:
+    """The right arm changes; with a window of 50 rounds the old one is forgotten."""
+    policy = NeuralUCB(model=Regression(memory=Memory(keep="window", size=50)))
+    bandit = Bandit(policy, arms=2, features=1)
+    for t in range(400):
+        bandit.learn([1.0], arm=t % 2, reward=float((t % 2) == (t < 200)))
+    assert bandit.decide([1.0]).arm == 0
+
+
+def test_a_memory_that_cannot_be_is_refused() -> None:
+    with pytest.raises(SettingError, match="window of size 0"):
+        Memory(keep="window")
+    with pytest.raises(SettingError, match="keeps 'some'"):
+        Memory(keep="some")  # type: ignore[arg-type]  # the point of the test
+    with pytest.raises(SettingError, match="size=5 has no meaning"):
+        Memory(size=5)

@@ -1,0 +1,89 @@
+"""The package as a user meets it: light to import, whole, and its command line."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import rbmle
+from rbmle.cli import app
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_public_name_is_there() -> None:
+    for name in rbmle.__all__:
+        assert getattr(rbmle, name) is not None
+    assert set(rbmle.__all__) <= set(dir(rbmle))
+    with pytest.raises(AttributeError, match="no 'NeuralUBC'; it has"):
+        rbmle.NeuralUBC  # noqa: B018  # the point of the test
+
+
+def test_the_import_is_light() -> None:
+    """No compiler, plots, tables or web at import, and under half a second, the interpreter included."""
+    code = (
+        "import sys, time; t = time.perf_counter(); import rbmle; "
+        "took = time.perf_counter() - t; "
+        "heavy = {'numba', 'matplotlib', 'pandas', 'sklearn', 'scipy', 'typer'} & set(sys.modules); "
+        "print(took, sorted(heavy))"
+    )
+    took, heavy = subprocess.check_output([sys.executable, "-c", code], text=True).split(" ", 1)
+    assert heavy.strip() == "[]"
+    assert float(took) < 0.5
+
+
+def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code is at most ten lines long, apart from imports."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks, "the README has a Python example"
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in (ROOT / "docs").glob("*.md")))
+def test_the_examples_of_the_docs_run(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    if not blocks:
+        return
+    path = tmp_path / "example.py"
+    path.write_text("\n".join(blocks))
+    subprocess.run([sys.executable, str(path)], check=True, cwd=tmp_path)
+
+
+def test_every_policy_is_in_the_docs() -> None:
+    page = (ROOT / "docs" / "policies.md").read_text()
+    for name, kind in rbmle.POLICIES.items():
+        assert f"`{name}`" in page
+        assert f"`{kind.__name__}`" in page
+
+
+def test_the_command_line_lists_policies() -> None:
+    result = CliRunner().invoke(app, ["policies"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    for name in rbmle.POLICIES:
+        assert name in result.output
+
+
+def test_the_command_line_knows_its_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).output.strip() == f"rbmle {rbmle.__version__}"
+
+
+def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        app, ["demo", "--rounds", "60", "--seeds", "1", "--out", str(tmp_path)]
+    )
+    assert result.exit_code == 0, result.output
+    assert "neural-rbmle-ga" in result.output
+    assert (tmp_path / "regret.png").stat().st_size > 10_000
+
+
+def test_a_demo_without_rounds_is_refused() -> None:
+    result = CliRunner().invoke(app, ["demo", "--rounds", "0"])
+    assert result.exit_code == 2
