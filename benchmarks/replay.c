@@ -47,7 +47,9 @@ void replay(float *restrict first, float *restrict output, float *restrict bias,
     }
     double norm = dd * (squares[i] + 1.0) + hh + 1.0;
     double expected = mean(f), bend = (mean(f + 0x1p-10) - expected) * 0x1p10;
-    float step = rate * (rewards[i] - expected) / (1.0 + rate * bend * norm);
+    double amount = rate * (rewards[i] - expected) / (1.0 + rate * bend * norm);
+    double reach = (1.0 + fabs(f) + fabs(rewards[i])) / (norm + 1e-300);
+    float step = fmin(fmax(amount, -reach), reach);
     for (int64_t u = 0; u < width; u++) {
       output[u] += step * h[u];
       bias[u] += step * delta[u];

@@ -11,6 +11,7 @@ from rbmle.engine.layout import Net, Rows
 from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, settle
 
 BEND = 2.0**-10  # the way over which b′ is differenced
+TINY = 1e-300
 ATTEMPTS = 64  # with a share of 0.8, all fail once in 10⁴⁴
 
 
@@ -36,7 +37,10 @@ def ascend(
     norm = descend(net, square, h, delta)
     expected = call_scalar(mean, f)
     bend = (call_scalar(mean, f + BEND) - expected) / BEND  # b″(f)
-    move(net, rows, i, h, delta, rate * (reward - expected) / (1.0 + rate * bend * norm))
+    amount = rate * (reward - expected) / (1.0 + rate * bend * norm)
+    # Where b′ is flat the denominator is no guard: f moves by 1 + |f| + |r| at most.
+    reach = (1.0 + abs(f) + abs(reward)) / (norm + TINY)
+    move(net, rows, i, h, delta, min(max(amount, -reach), reach))
 
 
 @kernel

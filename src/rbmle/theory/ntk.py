@@ -21,8 +21,8 @@ def ntk(
     With `blocks`, contexts are disjoint: rows of different blocks are orthogonal.
 
     >>> ntk(np.eye(2)).round(4)
-    array([[1.5   , 0.1592],
-           [0.1592, 1.5   ]])
+    array([[1.5   , 0.3183],
+           [0.3183, 1.5   ]])
     """
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or not np.isfinite(X).all():
