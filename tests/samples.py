@@ -1,6 +1,8 @@
 """Small networks, contexts and histories for tests, in double precision."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +11,19 @@ from rbmle.core.types import Contexts, Observation
 from rbmle.engine.layout import Net, Parameters
 from rbmle.models.network import Network
 from rbmle.models.regression import Regression, RegressionState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poisson:
+    """A user's own: b(z) = eᶻ, cut at z = 20."""
+
+    @staticmethod
+    def b(z: float) -> float:
+        return math.exp(min(z, 20.0))
+
+    @staticmethod
+    def mean(z: float) -> float:
+        return math.exp(min(z, 20.0))
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -1,6 +1,7 @@
 """What a user holds: arms, contexts, propensities, late rewards, messages."""
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,19 @@ def test_arms_are_the_users_own_ids() -> None:
     assert decision.arm in decision.arms
     bandit.learn([1.0, 0.0], arm="coffee", reward=1.0)
     assert bandit.decide([1.0, 0.0]).arm == "coffee"
+
+
+def test_ids_and_numbers_may_be_those_of_numpy(tmp_path: Path) -> None:
+    five, one, two, late = np.int64(5), np.float32(1.0), np.int64(2), np.str_("late")
+    ids: Any = np.array([3, 5])
+    bandit = Bandit(LinUCB(), arms=ids, features=1)
+    bandit.learn(np.float32([1.0]), arm=five, reward=one)  # type: ignore[arg-type]  # numpy's numbers
+    bandit.add_arm(late)
+    bandit.save(tmp_path / "b")
+    decision = Bandit.load(tmp_path / "b").decide([1.0])
+    assert decision.arms == (3, 5, "late")
+    assert decision.arm == 5
+    assert Bandit(LinUCB(), arms=two, features=1).decide([1.0]).arms == (0, 1)  # type: ignore[arg-type]  # numpy's
 
 
 def test_eligible_restricts_a_call_and_keeps_its_order() -> None:

@@ -1,10 +1,8 @@
 """One file, written whole or not at all; damaged and foreign files are refused."""
 
 import json
-import math
 import os
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 
 from rbmle import Bandit, BootstrappedNN, LinUCB, NeuralRBMLEGA, NeuralUCB, Regression
 from rbmle.core.errors import FileError
+from tests.samples import Poisson
 from tests.test_bandit import bytes_of
 
 
@@ -117,19 +116,6 @@ def test_a_file_cannot_name_a_class_of_another_package(tmp_path: Path) -> None:
         edit(path, lambda manifest, name=name: manifest | {"policy": {"class": name, "with": {}}})
         with pytest.raises(FileError):
             Bandit.load(path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Poisson:
-    """A likelihood of the user's own."""
-
-    @staticmethod
-    def b(z: float) -> float:
-        return math.exp(min(z, 20.0))
-
-    @staticmethod
-    def mean(z: float) -> float:
-        return math.exp(min(z, 20.0))
 
 
 def test_a_part_of_the_users_own_has_to_be_given_again(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ from rbmle.core.types import Contexts, Indices
 
 FEATURES = 4
 ROUNDS = 60
+SAMPLED = {
+    "NeuralRBMLEGA"
+}  # its index is no draw, but an estimate on samples that the stream decides
 
 Promise = Callable[[Policy[Any], type[Bandit]], None]
 

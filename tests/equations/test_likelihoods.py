@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,22 +10,9 @@ from rbmle import Bandit, Bernoulli, Gaussian, Mixture, NeuralUCB, Regression
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import log_likelihood
 from rbmle.likelihoods import LIKELIHOODS, Likelihood
-from tests.samples import double, learned
+from tests.samples import Poisson, context, double, learned
 
 ZS = np.concatenate([np.linspace(-8, 8, 33), [-800.0, 800.0]])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Poisson:
-    """A user's own: b(z) = eᶻ, cut at z = 20."""
-
-    @staticmethod
-    def b(z: float) -> float:
-        return math.exp(min(z, 20.0))
-
-    @staticmethod
-    def mean(z: float) -> float:
-        return math.exp(min(z, 20.0))
 
 
 def test_values_a_hand_can_check() -> None:
@@ -67,7 +53,7 @@ def test_the_compiled_likelihood_is_the_one_that_was_written(likelihood: Likelih
     model = Regression(network=double(), likelihood=likelihood, ridge=0.1)
     X, r = np.array([[1.0, 0.5], [-1.0, 2.0]]), [1.0, 0.0]
     state = learned(model, X, r)
-    f = [model.network.predict(state.net, c)[0] for c in _singles(X)]
+    f = [model.network.predict(state.net, c)[0] for c in map(context, X)]
     by_hand = sum(reward * z - likelihood.b(z) for reward, z in zip(r, f, strict=True))
     history = state.history
     engine = log_likelihood(
@@ -97,9 +83,3 @@ def test_a_likelihood_of_the_users_own_runs_in_a_bandit() -> None:
     indices = bandit.decide([1.0]).indices
     assert math.exp(indices[0]) == pytest.approx(7.4, rel=0.2)
     assert math.exp(indices[1]) == pytest.approx(1.0, rel=0.4)
-
-
-def _singles(X: np.ndarray) -> list:
-    from tests.samples import context
-
-    return [context(x) for x in X]

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from rbmle.core.errors import ArmError, SettingError
 from rbmle.core.types import ArmId
@@ -24,11 +27,11 @@ class Arms:
     @staticmethod
     def of(arms: int | Iterable[ArmId]) -> "Arms":
         """Return arms with the given ids, or n of them with the ids 0 … n − 1."""
-        if isinstance(arms, int):
+        if isinstance(arms, int | np.integer):
             if arms < 1:
                 raise SettingError(f"arms={arms} cannot be; a bandit needs at least one arm")
-            return Arms(ids=list(range(arms)))
-        ids = list(arms)
+            return Arms(ids=list(range(int(arms))))
+        ids = [_plain(id) for id in arms]
         if not ids:
             raise SettingError("arms=[] cannot be; a bandit needs at least one arm")
         return Arms(ids=ids)
@@ -49,6 +52,7 @@ class Arms:
 
     def add(self, id: ArmId) -> bool:
         """Add an arm, or bring a retired one back; return whether it is new."""
+        id = _plain(id)
         if id in self.retired:
             self.retired.remove(id)
             return False
@@ -72,6 +76,13 @@ class Arms:
         if id in self._blocks:
             raise ArmError(f"the arm {id!r} stands twice; each arm needs an id of its own")
         self._blocks[id] = len(self._blocks)
+
+
+def _plain(id: Any) -> ArmId:
+    """Return an id as Python's own string or integer; numpy's equal them, but cannot be saved."""
+    if isinstance(id, np.str_):
+        return str(id)
+    return int(id) if isinstance(id, np.integer) else id
 
 
 def _some(ids: list[ArmId]) -> str:
