@@ -81,7 +81,7 @@ def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
     )
     assert result.exit_code == 0, result.output
     assert "neural-rbmle-ga" in result.output
-    assert (tmp_path / "regret.png").stat().st_size > 10_000
+    assert (tmp_path / "digits.png").stat().st_size > 10_000
 
 
 def test_a_demo_without_rounds_is_refused() -> None:

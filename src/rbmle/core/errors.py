@@ -7,6 +7,7 @@ RBMLEError
 ├── EligibilityError   no arm to choose from, or arms and rows that do not match (a ValueError)
 ├── DivergenceError    an index that is no finite number: training left the numbers (an ArithmeticError)
 ├── SettingError       a hyperparameter out of its range (a ValueError)
+├── DatasetError       data that cannot be found or read (a ValueError); in datasets/errors.py
 └── FileError          a saved bandit that is damaged, foreign or from a later version (a ValueError)
 """
 

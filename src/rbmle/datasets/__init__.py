@@ -1,8 +1,20 @@
-"""Labelled data, one loader per file."""
+"""Labelled data: six published datasets, scikit-learn's digits, and files of the user's own."""
 
-from rbmle.datasets.base import Dataset
+from rbmle.datasets.base import Dataset, Source, Table
 from rbmle.datasets.digits import digits
+from rbmle.datasets.errors import DatasetError
+from rbmle.datasets.load import load
+from rbmle.datasets.preprocessing import PREPROCESSINGS, preprocess
+from rbmle.datasets.registry import DATASETS
 
-DATASETS = {"digits": digits}
-
-__all__ = ["DATASETS", "Dataset", "digits"]
+__all__ = [
+    "DATASETS",
+    "PREPROCESSINGS",
+    "Dataset",
+    "DatasetError",
+    "Source",
+    "Table",
+    "digits",
+    "load",
+    "preprocess",
+]

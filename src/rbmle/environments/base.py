@@ -1,7 +1,7 @@
 """What an environment promises: rounds that can be read in any order."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -30,6 +30,11 @@ class Environment(Protocol):
     @property
     def features(self) -> int:
         """Return d."""
+        ...
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return all that determines the problem, as JSON; `name` is among it."""
         ...
 
     def round(self, t: int, seed: int) -> Round:

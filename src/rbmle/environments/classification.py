@@ -1,42 +1,72 @@
 """Classification as a bandit, as in the paper's appendix F: reward 1 for the right class, else 0."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rbmle.core.randomness import Purpose, generator
-from rbmle.datasets.base import Dataset
+from rbmle.datasets import Dataset, load
 from rbmle.environments.base import Round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
-    """The rows of a dataset in an order that the seed decides; each class is an arm."""
+    """The rows of a dataset in an order that the seed decides; each class is an arm.
 
-    dataset: Dataset
+    The data are named, not held: an environment is small, and can be sent to another process.
+    """
+
+    dataset: str  # a name of the registry, or a path
+    target: str | None = None  # the label's column, for a path
+    preprocessing: str = "standard"
+    data_dir: Path | None = field(default=None, compare=False)
+
+    @property
+    def data(self) -> Dataset:
+        """Return the rows and labels, loaded once in a process."""
+        return load(
+            self.dataset,
+            target=self.target,
+            preprocessing=self.preprocessing,
+            data_dir=self.data_dir,
+        )
 
     @property
     def arms(self) -> int:
         """Return the number of classes."""
-        return int(self.dataset.labels.max()) + 1
+        return self.data.classes
 
     @property
     def features(self) -> int:
         """Return the number of features."""
-        return int(self.dataset.X.shape[1])
+        return int(self.data.X.shape[1])
 
     @property
     def rows(self) -> int:
         """Return how many rounds there are before a row comes again."""
-        return len(self.dataset.labels)
+        return len(self.data.labels)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the data by what is in them, and how they are prepared."""
+        data = self.data
+        return {
+            "name": data.name,
+            "digest": data.digest,
+            "target": self.target,
+            "preprocessing": self.preprocessing,
+        }
 
     def round(self, t: int, seed: int) -> Round:
         """Return the row of round t, and a reward for each arm."""
-        row = _order(self.rows, seed)[t % self.rows]
-        rewards = np.zeros(self.arms)
-        rewards[self.dataset.labels[row]] = 1.0
-        return Round(x=self.dataset.X[row], rewards=rewards, means=rewards)
+        data = self.data
+        row = _order(len(data.labels), seed)[t % len(data.labels)]
+        rewards = np.zeros(data.classes)
+        rewards[data.labels[row]] = 1.0
+        return Round(x=data.X[row], rewards=rewards, means=rewards)
 
 
 @lru_cache(maxsize=8)

@@ -1,12 +1,21 @@
-"""A trial: a policy plays an environment."""
+"""A trial: a policy plays an environment for some rounds, with a seed."""
 
-from collections.abc import Iterator
+import hashlib
+import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from jaxtyping import Float
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.policy import Policy
 from rbmle.environments.base import Environment
+from rbmle.experiments.versions import versions
+
+CHUNK = 100  # rounds between two reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,18 +23,80 @@ class Trial:
     """All that determines a run."""
 
     policy: Policy[Any]
+    name: str  # the policy's, in tables
     environment: Environment
     horizon: int
     seed: int
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the trial as JSON, the whole truth."""
+        return {
+            "policy": self.name,
+            "settings": repr(self.policy),
+            "environment": self.environment.settings,
+            "horizon": self.horizon,
+            "seed": self.seed,
+        }
 
-def play(trial: Trial) -> Iterator[float]:
-    """Yield the regret of each round: the best mean less the mean of the arm that was played."""
+    @property
+    def id(self) -> str:
+        """Return a hash of the trial's content: equal trials have one id."""
+        text = json.dumps(self.settings, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What happened in a trial."""
+
+    id: str
+    settings: dict[str, Any]  # of the trial
+    regrets: Float[np.ndarray, " rounds"]  # of each round, not cumulated
+    cpu_seconds: float
+    wall_seconds: float
+    versions: dict[str, str]
+
+    @property
+    def dataset(self) -> str:
+        """Return the name of the environment."""
+        return str(self.settings["environment"]["name"])
+
+    @property
+    def policy(self) -> str:
+        """Return the name of the policy."""
+        return str(self.settings["policy"])
+
+    @property
+    def seed(self) -> int:
+        """Return the seed."""
+        return int(self.settings["seed"])
+
+    @property
+    def final_regret(self) -> float:
+        """Return the cumulative regret at the end."""
+        return float(self.regrets.sum())
+
+
+def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Run:
+    """Play a trial; `report` is called with the rounds played and the regret, now and then."""
     world = trial.environment
     bandit = Bandit(trial.policy, arms=world.arms, features=world.features, seed=trial.seed)
+    regrets = np.zeros(trial.horizon, np.float32)
+    wall, cpu = time.perf_counter(), time.thread_time()
     for t in range(trial.horizon):
         offer = world.round(t, trial.seed)
         decision = bandit.decide(offer.x)
         arm = int(decision.arm)
         bandit.learn(decision, float(offer.rewards[arm]))
-        yield float(offer.means.max() - offer.means[arm])
+        regrets[t] = offer.means.max() - offer.means[arm]
+        if report is not None and (t % CHUNK == CHUNK - 1 or t == trial.horizon - 1):
+            report(t + 1, float(regrets.sum()))
+    return Run(
+        id=trial.id,
+        settings=trial.settings,
+        regrets=regrets,
+        cpu_seconds=time.thread_time() - cpu,
+        wall_seconds=time.perf_counter() - wall,
+        versions=versions(),
+    )

@@ -1,0 +1,22 @@
+"""From a raw table to numbers a policy sees, by a named method."""
+
+from rbmle.datasets.base import Dataset, Table
+from rbmle.datasets.errors import DatasetError
+from rbmle.datasets.paper import paper
+from rbmle.datasets.standard import standard
+
+_METHODS = {"standard": standard, "paper": paper}
+PREPROCESSINGS = tuple(_METHODS)
+
+
+def preprocess(table: Table, method: str) -> Dataset:
+    """Return the table as single-precision rows; labels stay as they are."""
+    if method not in _METHODS:
+        raise DatasetError(f"no preprocessing {method!r}; there are {', '.join(PREPROCESSINGS)}")
+    return Dataset(
+        name=table.name,
+        X=_METHODS[method](table.frame),
+        labels=table.labels,
+        preprocessing=method,
+        digest=table.digest,
+    )

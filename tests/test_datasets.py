@@ -1,0 +1,505 @@
+"""Where data come from, what a user's file may look like, and the numbers a policy sees."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.error import URLError
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbmle.core.errors import RBMLEError
+from rbmle.datasets import DATASETS, PREPROCESSINGS, DatasetError, Source, Table, digits, load
+from rbmle.datasets.digest import sha256
+from rbmle.datasets.lookup import SHIPPED, find
+from rbmle.datasets.preprocessing import preprocess
+from rbmle.datasets.user_file import read
+
+PAPER = ["adult", "covertype", "magic", "mnist", "mushroom", "shuttle"]
+LARGE = ("covertype", "mnist")
+SMALL = [name for name in DATASETS if name not in LARGE]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and no network."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
+    return tmp_path / "cache" / "rbmle" / "datasets"
+
+
+# The registry.
+
+
+def test_the_registry_has_the_six_of_the_paper_and_digits() -> None:
+    assert list(DATASETS) == [*PAPER, "digits"]
+    for name, source in DATASETS.items():
+        assert source.name == name
+        assert source.rows == sum(source.counts)
+        assert source.url == f"https://doi.org/{source.doi}"
+        assert "CC BY" in source.licence
+
+
+@pytest.mark.parametrize("preprocessing", PREPROCESSINGS)
+@pytest.mark.parametrize("name", SMALL)
+def test_a_shipped_dataset_is_the_published_one(name: str, preprocessing: str) -> None:
+    check(DATASETS[name], None, preprocessing)
+
+
+@pytest.mark.parametrize("preprocessing", PREPROCESSINGS)
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_dataset_is_the_published_one(name: str, preprocessing: str) -> None:
+    folder = Path(os.environ.get("RBMLE_DATA", "no such folder"))
+    if not (folder / f"{name}.parquet").is_file():
+        pytest.skip(f"RBMLE_DATA names no folder that has {name}.parquet")
+    check(DATASETS[name], folder, preprocessing)
+
+
+def test_shipped_files_have_their_checksum_and_their_authors_named() -> None:
+    page = (SHIPPED / "ATTRIBUTION.md").read_text()
+    shipped = [s for s in DATASETS.values() if s.shipped and s.file]
+    assert [s.name for s in shipped] == ["adult", "magic", "mushroom", "shuttle"]
+    for source in shipped:
+        assert source.file
+        assert sha256(SHIPPED / source.file) == source.sha256
+        assert source.file in page
+        assert source.url in page
+
+
+def test_digits_are_the_dataset_of_that_name() -> None:
+    np.testing.assert_array_equal(digits().X, load("digits").X)
+    assert digits().X.shape == (1797, 61)  # three pixels are black in all
+
+
+def test_a_dataset_is_loaded_once_and_cannot_be_changed() -> None:
+    dataset = load("magic")
+    assert load("magic") is dataset
+    with pytest.raises(ValueError, match="read-only"):
+        dataset.X[0, 0] = 1.0
+
+
+def test_a_dataset_says_little_of_itself() -> None:
+    assert len(repr(load("magic"))) < 200
+    assert load("magic").classes == 2
+
+
+def test_the_import_is_light() -> None:
+    code = "import sys, rbmle.datasets; print({'pandas', 'sklearn', 'pyarrow'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("iris", {}, "no dataset 'iris'; there are adult, covertype, magic, mnist, mushroom"),
+        ("magic", {"preprocessing": "log"}, "no preprocessing 'log'; there are standard, paper"),
+        ("magic", {"target": "class"}, "target='class' is for a file of your own"),
+        ("mine.csv", {}, "'mine.csv' needs a target"),
+        ("mine.csv", {"target": "y"}, "'mine.csv' does not exist"),
+        ("a/b", {"target": "y"}, "'a/b' does not exist"),
+        ("mnist", {}, "URLError.*put the file mnist.parquet into.*--data-dir DIR.*RBMLE_DATA=DIR"),
+        ("mnist", {"data_dir": Path("nowhere")}, "folder 'nowhere' is no folder.*mnist.parquet"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DatasetError, match=message) as caught:
+        load(name, **options)
+    assert isinstance(caught.value, RBMLEError)
+    assert "\n" not in str(caught.value)
+
+
+# Where a file is looked for.
+
+
+def test_the_users_folder_comes_first_then_the_package(tmp_path: Path) -> None:
+    magic = DATASETS["magic"]
+    assert find(magic, None) == SHIPPED / "magic.parquet"
+    assert find(magic, tmp_path) == SHIPPED / "magic.parquet"  # the folder has none
+    (tmp_path / "magic.parquet").write_bytes((SHIPPED / "magic.parquet").read_bytes())
+    assert find(magic, tmp_path) == tmp_path / "magic.parquet"
+
+
+def test_then_the_cache_and_last_the_network(cache: Path) -> None:
+    path = find(TINY, None, fetch=fetch_tiny)
+    assert path == cache / "tiny.parquet"
+    assert find(TINY, None, fetch=offline) == path
+    path.unlink()
+    with pytest.raises(DatasetError, match="cannot download tiny from OpenML"):
+        find(TINY, None, fetch=offline)
+
+
+def test_a_file_that_is_not_the_published_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "magic.parquet").write_bytes(b"something else")
+    with pytest.raises(DatasetError, match=r"sha256 \w{12}…; expected aaa2ee1390d9….*delete it"):
+        find(DATASETS["magic"], tmp_path)
+
+
+def test_a_download_gets_our_layout_and_its_own_checksum(cache: Path) -> None:
+    path = find(TINY, None, fetch=fetch_tiny)
+    frame = pd.read_parquet(path)
+    assert list(frame.columns) == ["pixel", "height", "flag", "word", "target"]
+    assert [kind.name for kind in frame.dtypes[:3]] == ["uint8", "float64", "uint8"]
+    assert frame["word"].dtype.name == "category"
+    assert frame["target"].tolist() == [10, 2, 10]  # numbers, so 2 comes before 10
+    names = sorted(file.name for file in cache.iterdir())
+    assert names == ["tiny.parquet", "tiny.parquet.sha256"]
+    assert (cache / "tiny.parquet.sha256").read_text().strip() == sha256(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DatasetError, match="damaged"):
+        find(TINY, None, fetch=offline)
+
+
+def test_a_file_put_into_the_cache_by_hand_has_the_published_checksum(cache: Path) -> None:
+    cache.mkdir(parents=True)
+    (cache / "tiny.parquet").write_bytes(b"by hand")
+    by_hand = replace(TINY, sha256=sha256(cache / "tiny.parquet"))
+    assert find(by_hand, None, fetch=offline) == cache / "tiny.parquet"
+    with pytest.raises(DatasetError, match="damaged or another file"):
+        find(TINY, None, fetch=offline)
+
+
+@pytest.mark.parametrize("change", [{"rows": 4}, {"features": 5}, {"counts": (2, 1)}])
+def test_a_download_that_has_changed_is_refused(cache: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(DatasetError, match="3 rows, 4 features and classes of 1, 2 rows; expected"):
+        find(replace(TINY, **change), None, fetch=fetch_tiny)
+    assert not cache.exists()
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    with pytest.raises(
+        DatasetError, match=r"cannot write tiny\.parquet to the cache.*XDG_CACHE_HOME"
+    ):
+        find(TINY, None, fetch=fetch_tiny)
+
+
+def test_the_default_download_asks_openml_for_the_version_meant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = {}
+
+    def fetch(**request: Any) -> Any:
+        asked.update(request)
+        return fetch_tiny(**request)
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
+    with pytest.raises(DatasetError, match="expected 581012 rows, 54 features"):
+        load("covertype")
+    assert asked == {"data_id": 1596, "as_frame": True, "parser": "auto"}
+
+
+# Preprocessing, by hand. The column `unit` is 0/1, and shows by what all rows were multiplied.
+
+
+def test_numbers_are_centred_at_the_median_and_scaled_by_their_quartiles() -> None:
+    """Median 2, quartiles 1 and 3: (x − 2) / (2 / 1.349)."""
+    X = standard(a=[0, 1, 2, 3, 4])
+    np.testing.assert_allclose(X[:, 0], 1.349 / 2 * np.array([-2, -1, 0, 1, 2]), rtol=1e-6)
+
+
+def test_outliers_are_clipped_at_three() -> None:
+    np.testing.assert_allclose(
+        standard(a=[0, 1, 2, 3, 1e300])[:, 0], [-1.349, -0.6745, 0, 0.6745, 3], rtol=1e-6
+    )
+
+
+def test_equal_quartiles_give_way_to_the_standard_deviation() -> None:
+    """Mean 0.8, variance 2.56, deviation 1.6: 4 / 1.6 = 2.5."""
+    np.testing.assert_allclose(standard(a=[0, 0, 0, 0, 4])[:, 0], [0, 0, 0, 0, 2.5], rtol=1e-6)
+
+
+def test_a_missing_number_is_zero_and_is_shown() -> None:
+    X = standard(a=[0, 1, np.nan, 2, 3, 4], b=[0.0, 1, 1, np.nan, 0, 1])
+    half = 1.349 / 2
+    np.testing.assert_allclose(X[:, 0], [-2 * half, -half, 0, 0, half, 2 * half], rtol=1e-6)
+    np.testing.assert_array_equal(X[:, 1], [0, 0, 1, 0, 0, 0])
+    np.testing.assert_array_equal(X[:, 2], [0, 1, 1, 0, 0, 1])
+    np.testing.assert_array_equal(X[:, 3], [0, 0, 0, 1, 0, 0])
+    assert X.shape == (6, 5)
+
+
+def test_categories_are_one_hot_and_missing_is_one_of_them() -> None:
+    X = standard(c=["b", "?", "a", None, "missing", "b"])
+    np.testing.assert_array_equal(
+        X[:, :3], [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 1, 0]]
+    )
+
+
+def test_zeros_and_ones_stay_and_constants_go() -> None:
+    X = standard(a=[0, 1, 1], b=[7, 7, 7], c=["x", "x", "x"], d=[True, False, False], e=[None] * 3)
+    np.testing.assert_array_equal(X[:, :2], [[0, 1], [1, 0], [1, 0]])
+    assert X.shape == (3, 3)
+
+
+def test_a_constant_with_gaps_is_only_its_gaps() -> None:
+    np.testing.assert_array_equal(standard(a=[1, np.nan, 1])[:, 0], [0, 1, 0])
+
+
+def test_rows_have_a_mean_squared_length_of_one() -> None:
+    """x − 2 over its root mean square, √2: the scale of the only column does not matter."""
+    X = preprocess(table(a=[0, 1, 2, 3, 4]), "standard").X
+    np.testing.assert_allclose(X[:, 0], np.array([-2, -1, 0, 1, 2]) / 2**0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int64])
+def test_pixels_share_one_scale(kind: type) -> None:
+    pixels: np.ndarray = np.random.default_rng(0).integers(0, 256, (30, 70)).astype(kind)
+    pixels[0, 0] = 0
+    pixels[:, 5] = 0
+    pixels[:, 6] //= 32  # a dark one stays dark
+    X = preprocess(table(**{f"p{i}": pixels[:, i] for i in range(70)}), "standard").X
+    lit = np.delete(pixels, 5, axis=1).astype(float)
+    np.testing.assert_allclose(X, lit / (lit**2).sum(axis=1).mean() ** 0.5, rtol=1e-6)
+
+
+def test_many_integers_of_many_scales_are_no_image() -> None:
+    X = standard(**{f"c{i}": [0, 1, 2, 3, 250 if i < 9 else 4] for i in range(70)})
+    np.testing.assert_allclose(X[:, 69], 1.349 / 2 * np.array([-2, -1, 0, 1, 2]), rtol=1e-6)
+
+
+def test_the_paper_has_codes_minus_ones_and_rows_of_length_one() -> None:
+    X = preprocess(
+        table(
+            a=[3.0, np.nan, 0.0, 1e300],
+            c=["z", "y", "x", "?"],
+            d=pd.Categorical(
+                ["q", "missing", "p", None], categories=["unused", "q", "p", "missing"]
+            ),
+        ),
+        "paper",
+    ).X
+    np.testing.assert_allclose(
+        X,
+        [
+            np.array([3, 2, 1]) / 14**0.5,
+            np.array([-1, 1, -1]) / 3**0.5,
+            np.array([0, 0, 0]),
+            np.array([1, 0, 0]),
+        ],
+        rtol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("method", PREPROCESSINGS)
+def test_labels_have_no_say_in_features(method: str) -> None:
+    one = table(a=[0, 1, 5, 3], c=["x", "y", "y", "z"])
+    other = replace(one, labels=one.labels[::-1])
+    X = preprocess(one, method).X
+    np.testing.assert_array_equal(X, preprocess(other, method).X)
+    assert X.dtype == np.float32
+    assert X.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1, 1, 1]}, "no feature varies: all 1 columns are constant"),
+        ({"a": [1.0, np.inf, 2.0]}, "column 'a' is inf in row 2; expected finite"),
+        ({"key": [f"row {i}" for i in range(1001)]}, "column 'key' has 1001 categories.*drop it"),
+    ],
+)
+def test_features_that_cannot_be_scaled_are_refused(columns: Any, message: str) -> None:
+    with pytest.raises(DatasetError, match=message):
+        preprocess(table(**columns), "standard")
+
+
+# Files of the user's own.
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_users_file_becomes_a_dataset(tmp_path: Path, suffix: str) -> None:
+    frame = pd.DataFrame(
+        {
+            "size": [1.5, 2.5, None, 4.0],
+            "class": ["no", "yes", "no", "maybe"],
+            "colour": ["red", "?", None, "blue"],
+        }
+    )
+    path = tmp_path / f"mine{suffix}"
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    raw = read(path, "class")
+    assert raw.classes == ("maybe", "no", "yes")
+    assert raw.labels.tolist() == [1, 2, 1, 0]
+    assert list(raw.frame.columns) == ["size", "colour"]
+    dataset = load(str(path), target="class")
+    assert (dataset.name, dataset.classes, dataset.digest) == ("mine", 3, sha256(path))
+    assert dataset.X.shape == (4, 5)  # size, is it missing, blue, red, missing
+    np.testing.assert_array_equal(dataset.X[:, 4] > 0, [False, True, True, False])
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ("10,9,10", ("9", "10")),
+        ("2.0,1.0,2.0", ("1", "2")),
+        ("2.0,0.5,2.0", ("0.5", "2")),
+        ("True,False,True", ("False", "True")),
+        ("b,a,b", ("a", "b")),
+    ],
+)
+def test_classes_stand_in_order(tmp_path: Path, values: str, classes: tuple[str, ...]) -> None:
+    path = written(
+        tmp_path, "y,x\n" + "".join(f"{v},{i}\n" for i, v in enumerate(values.split(",")))
+    )
+    raw = read(path, "y")
+    assert raw.classes == classes
+    assert raw.labels.tolist() == [1, 0, 1]
+
+
+def test_spaces_after_commas_and_a_byte_order_mark_are_no_harm(tmp_path: Path) -> None:
+    raw = read(written(tmp_path, "\ufeffx, y\n1, a\n?, b\n"), "y")
+    assert raw.classes == ("a", "b")
+    np.testing.assert_array_equal(raw.frame["x"], [1.0, np.nan])
+
+
+def test_a_relative_path_means_the_file_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, rows in (("one", "1,a\n2,b\n"), ("two", "1,a\n2,b\n3,c\n")):
+        (tmp_path / folder).mkdir()
+        written(tmp_path / folder, "x,y\n" + rows)
+        monkeypatch.chdir(tmp_path / folder)
+        assert len(load("mine.csv", target="y").X) == rows.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty; expected a header"),
+        ("\n\n", "is empty; expected a header"),
+        ("x,y\n", "has no rows"),
+        ("x,z\n1,2\n", "no column 'y'; there are 'x', 'z'; give one of them"),
+        ("x;y\n1;2\n", "no column 'y'; there are 'x;y'; columns are separated by commas"),
+        ("y\na\nb\n", "no column besides the target 'y'"),
+        ("x,y\n1,a\n2,b,c\n", r"Expected 2 fields in line 3, saw 3"),
+        ("x,y\n1,a,7\n2,b,8\n", "rows with more fields than its header"),
+        ("y,x\na,1\nb\n", "line 3 of .* has 1 fields; expected 2"),
+        ('x,y\n1,"a\n2,b\n', "cannot be read as CSV.*EOF inside string"),
+        ("x,y\n1,a\n2,a\n", "'a' in every row; expected at least two classes"),
+        ("x,y\n1,a\n2,\n3,?\n4,b\n", "'y' of .* is missing in 2 rows, first in row 2.*delete"),
+        (
+            "x,y\n" + "".join(f"{i % 2},{i / 7}\n" for i in range(1001)),
+            "1001 classes; expected at most 1000; it is probably a number",
+        ),
+    ],
+)
+def test_a_csv_file_that_is_wrong_gets_one_clear_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(DatasetError, match=message) as caught:
+        read(path, "y")
+    assert "\n" not in str(caught.value)
+    assert "mine.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("mine.parquet", b"no parquet", "cannot be read as Parquet"),
+        ("mine.csv", b"x,y\n1,\xff\n", "cannot be read as CSV .*utf-8"),
+        ("mine.xlsx", b"x", "ends in '.xlsx'; expected .csv or .parquet"),
+        ("mine.parquet", b"", "is empty"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DatasetError, match=message):
+        read(tmp_path / name, "y")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="is a folder"):
+        read(tmp_path, "y")
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pd.to_datetime(["2020-01-01", "2020-01-02"]), "column 'x' of .* holds times"),
+        ([[1, 2], [3]], "column 'x' of .* holds ndarray values"),
+    ],
+)
+def test_columns_that_are_neither_numbers_nor_texts_are_refused(
+    tmp_path: Path, column: Any, message: str
+) -> None:
+    pd.DataFrame({"x": column, "y": ["a", "b"]}).to_parquet(tmp_path / "mine.parquet")
+    with pytest.raises(DatasetError, match=message):
+        read(tmp_path / "mine.parquet", "y")
+
+
+# Helpers.
+
+TINY = Source(
+    name="tiny",
+    title="Tiny",
+    file="tiny.parquet",
+    rows=3,
+    features=4,
+    counts=(1, 2),
+    sha256="0" * 64,
+    licence="none",
+    citation="none",
+    doi="none",
+    openml_id=7,
+    openml_version=1,
+    shipped=False,
+)
+
+
+def fetch_tiny(**request: Any) -> Any:
+    """Answer as scikit-learn does, with integers as floats and as categories."""
+    data = pd.DataFrame(
+        {
+            "pixel": [0.0, 255.0, 3.0],
+            "height": [0.5, 1.0, 2.0],
+            "flag": pd.Categorical(["0", "1", "0"]),
+            "word": pd.Categorical(["a", None, "b"]),
+        }
+    )
+    return SimpleNamespace(data=data, target=pd.Series(pd.Categorical(["10", "2", "10"])))
+
+
+def offline(**request: Any) -> Any:
+    """Fail as scikit-learn does without a network."""
+    raise URLError("no route to host")
+
+
+def check(source: Source, data_dir: Path | None, preprocessing: str) -> None:
+    dataset = load(source.name, preprocessing=preprocessing, data_dir=data_dir)
+    assert dataset.digest == source.sha256
+    assert dataset.preprocessing == preprocessing
+    assert np.bincount(dataset.labels).tolist() == list(source.counts)
+    assert dataset.classes == source.classes
+    assert len(dataset.X) == source.rows
+    assert preprocessing != "paper" or dataset.X.shape[1] == source.features
+    squares = np.einsum("ij,ij->i", dataset.X, dataset.X)
+    assert squares.mean(dtype=np.float64) == pytest.approx(1.0, abs=1e-5)
+    assert dataset.X.dtype == np.float32
+    assert dataset.X.flags.c_contiguous
+
+
+def table(**columns: Any) -> Table:
+    frame = pd.DataFrame(columns)
+    labels = np.arange(len(frame)) % 2
+    return Table(name="t", frame=frame, labels=labels, classes=("a", "b"), digest="")
+
+
+def standard(**columns: Any) -> np.ndarray:
+    """Return the features before the last step."""
+    rows = len(next(iter(columns.values())))
+    X = preprocess(table(**columns, unit=np.arange(rows) % 2), "standard").X
+    return X / X[1, -1]
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "mine.csv"
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,232 @@
+"""Trials, their store, the executors, and the command that runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from rbmle import Bernoulli, Exact, LinUCB, NeuralUCB, Uniform
+from rbmle.cli import app
+from rbmle.core.errors import SettingError
+from rbmle.core.policy import Policy
+from rbmle.environments import Classification
+from rbmle.experiments.campaign import campaign
+from rbmle.experiments.choices import policies
+from rbmle.experiments.executors import Processes, RayCluster, Serial, executor
+from rbmle.experiments.store import Store
+from rbmle.experiments.trial import Run, Trial, play
+
+QUIET = Console(quiet=True)
+RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]
+
+
+def trial(policy: Policy[Any] | None = None, seed: int = 0, horizon: int = 40) -> Trial:
+    return Trial(
+        policy=policy or LinUCB(),
+        name=type(policy or LinUCB()).__name__,
+        environment=Classification(dataset="digits"),
+        horizon=horizon,
+        seed=seed,
+    )
+
+
+def same(first: Run, second: Run) -> bool:
+    return first.id == second.id and bool((first.regrets == second.regrets).all())
+
+
+def test_an_id_is_a_function_of_the_content() -> None:
+    assert trial().id == trial().id
+    others = [
+        trial(LinUCB(exploration=0.5)),
+        trial(seed=1),
+        trial(horizon=41),
+        trial(Uniform()),
+        Trial(
+            policy=LinUCB(),
+            name="LinUCB",
+            environment=Classification(dataset="digits", preprocessing="paper"),
+            horizon=40,
+            seed=0,
+        ),
+    ]
+    assert len({other.id for other in others} | {trial().id}) == 6
+
+
+def test_regret_is_the_number_of_wrong_digits() -> None:
+    run = play(trial(horizon=200))
+    assert set(np.unique(run.regrets)) <= {0.0, 1.0}
+    assert run.final_regret == run.regrets.sum()
+    assert 0 < run.final_regret < 200
+    assert run.versions["rbmle"]
+
+
+def test_a_stored_run_comes_back_whole(tmp_path: Path) -> None:
+    store, run = Store(folder=tmp_path), play(trial())
+    assert store.get(trial()) is None
+    store.put(run)
+    found = store.get(trial())
+    assert found is not None
+    assert same(found, run)
+    assert found.settings == run.settings
+    assert [other.id for other in store.all()] == [run.id]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_damaged_run_counts_as_missing(tmp_path: Path, share: float) -> None:
+    store, run = Store(folder=tmp_path), play(trial())
+    store.put(run)
+    path = store.path(run.id)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    assert store.get(trial()) is None
+    assert list(store.all()) == []
+
+
+def test_only_what_is_missing_is_run(tmp_path: Path) -> None:
+    store = Store(folder=tmp_path)
+    trials = [trial(seed=seed) for seed in range(4)]
+    campaign(trials[:2], store, Serial(), QUIET)
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.run")}
+    runs = campaign(trials, store, Serial(), QUIET)
+    assert [run.seed for run in runs] == [0, 1, 2, 3]
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    assert len(list(tmp_path.glob("*.run"))) == 4
+    assert not list(tmp_path.glob(".*"))  # no heartbeat and no scratch file is left
+
+
+def test_processes_make_the_same_runs_as_serial(tmp_path: Path) -> None:
+    trials = [trial(NeuralUCB(), seed) for seed in range(3)] + [trial(Uniform())]
+    serial = campaign(trials, Store(folder=tmp_path / "a"), Serial(), QUIET)
+    parallel = campaign(trials, Store(folder=tmp_path / "b"), Processes(jobs=2), QUIET)
+    assert all(same(a, b) for a, b in zip(serial, parallel, strict=True))
+
+
+def test_ray_makes_the_same_runs_as_serial(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is an optional extra: pip install 'rbmle[ray]'")
+    trials = [trial(seed=seed) for seed in range(3)]
+    serial = campaign(trials, Store(folder=tmp_path / "a"), Serial(), QUIET)
+    spread = campaign(trials, Store(folder=tmp_path / "b"), RayCluster(jobs=2), QUIET)
+    assert all(same(a, b) for a, b in zip(serial, spread, strict=True))
+
+
+def test_executors_have_names() -> None:
+    assert executor("serial") == Serial()
+    assert executor("processes", 2) == Processes(jobs=2)
+    assert executor("ray://head:10001") == RayCluster(address="ray://head:10001")
+    with pytest.raises(SettingError, match="no executor 'dask'"):
+        executor("dask")
+
+
+def test_settings_reach_the_policy() -> None:
+    chosen = policies(
+        ["neural-ucb", "neural-ts"],
+        [
+            "neural-ucb.exploration=0.5",
+            "neural-ucb.precision=Exact()",
+            "*.model.ridge=0.1",
+            "neural-ts.model.likelihood=Bernoulli()",
+            "*.model.memory=Memory(keep='window', size=9)",
+        ],
+    )
+    first: Any = chosen["neural-ucb"]
+    second: Any = chosen["neural-ts"]
+    assert (first.exploration, first.precision, first.model.ridge) == (0.5, Exact(), 0.1)
+    assert second.model.likelihood == Bernoulli()
+    assert second.model.memory.size == 9
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "message"),
+    [
+        (["neural-ubc"], [], "no policy 'neural-ubc'; there are neural-rbmle-ga"),
+        (["lin-ucb"], ["lin-ucb.explore=1"], "no setting 'explore'; it has model, exploration"),
+        (["lin-ucb"], ["lin-ts.exploration=1"], "not among the policies lin-ucb"),
+        (["lin-ucb"], ["lin-ucb"], "write policy.key=value"),
+        (["lin-ucb"], ["lin-ucb.exploration=-1"], "exploration=-1 cannot be"),
+        (["lin-ucb"], ["lin-ucb.exploration.deeper=1"], "float has no setting 'deeper'"),
+    ],
+)
+def test_a_mistaken_setting_gets_a_message(
+    names: list[str], settings: list[str], message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        policies(names, settings)
+
+
+def test_run_shows_a_table_and_writes_records(tmp_path: Path) -> None:
+    arguments = ["run", "--dataset", "digits", "--policy", "lin-ucb,uniform", "--rounds", "50"]
+    files = ["--out", str(tmp_path / "out"), "--json", str(tmp_path / "records.json")]
+    result = CliRunner().invoke(app, [*arguments, "--seeds", "2", "--executor", "serial", *files])
+    assert result.exit_code == 0, result.output
+    assert "lin-ucb" in result.output
+    records = json.loads((tmp_path / "records.json").read_text())
+    assert len(records) == 4
+    keys = {"dataset", "policy", "seed", "rounds", "final_regret", "cpu_seconds", "wall_seconds"}
+    assert keys | {"settings"} <= set(records[0])
+    assert (tmp_path / "out" / "digits.png").stat().st_size > 5000
+
+
+def test_run_takes_a_csv_of_ones_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["age,colour,clicked"]
+    for _ in range(200):
+        age, colour = rng.integers(20, 60), rng.choice(["red", "blue"])
+        lines.append(f"{age},{colour},{'yes' if colour == 'red' else 'no'}")
+    (tmp_path / "my.csv").write_text("\n".join(lines))
+    arguments = ["run", "--dataset", str(tmp_path / "my.csv"), "--target", "clicked"]
+    more = ["--policy", "lin-ucb,uniform", "--rounds", "200", "--executor", "serial"]
+    result = CliRunner().invoke(app, [*arguments, *more, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset", "digitz"], "digitz"),
+        (["--dataset", "digits", "--policy", "nobody"], "no policy 'nobody'"),
+        (["--dataset", "digits", "--rounds", "2000"], "1797"),
+        (["--dataset", "digits", "--preprocess", "magic"], "magic"),
+        (["--dataset", "nowhere.csv", "--target", "y"], "nowhere.csv"),
+        (["--dataset", "digits", "--executor", "dask"], "dask"),
+    ],
+)
+def test_a_mistake_gets_one_line_and_the_exit_code_2(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    command = [*RBMLE, "run", *arguments, "--out", str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr + result.stdout
+
+
+def test_a_killed_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
+    """kill −9 in the midst; then only what is missing is run, and all is as if nothing had happened."""
+    arguments = ["run", "--dataset", "digits", "--policy", "neural-ucb", "--rounds", "600"]
+    command = [*RBMLE, *arguments, "--seeds", "6", "--executor", "serial", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    runs = tmp_path / "runs"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and len(list(runs.glob("*.run"))) < 2:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = {path: path.stat().st_mtime_ns for path in runs.glob("*.run")}
+    assert 2 <= len(before) < 6
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = {path: path.stat().st_mtime_ns for path in runs.glob("*.run")}
+    assert len(after) == 6
+    assert all(after[path] == stamp for path, stamp in before.items())
+    unbroken = Serial().map(
+        [trial(NeuralUCB(), s, 600) for s in range(6)], Store(folder=tmp_path / "u")
+    )
+    finals = sorted(run.final_regret for run in unbroken)
+    assert sorted(run.final_regret for run in Store(folder=runs).all()) == finals
