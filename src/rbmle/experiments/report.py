@@ -1,0 +1,272 @@
+"""A report of runs: one HTML file that asks for nothing else, to be read offline."""
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from rbmle.experiments.figures import styles
+from rbmle.experiments.summary import Summary, policy_title
+from rbmle.experiments.tables import (
+    MIXED,
+    OURS,
+    Entry,
+    Published,
+    Table,
+    defeats,
+    incomparable,
+    mean_table,
+    std_table,
+    unbeaten,
+)
+
+TITLE = "Regret of neural contextual bandits"
+EMPTY = """<section>
+<h2>There are no runs yet</h2>
+<p>Play the trials of a study into a store, then write this report again:</p>
+<pre><code>store = Store(folder=Path("runs"))
+for trial in trials:
+    if store.get(trial) is None:
+        store.put(play(trial))
+write_report(summarise(store.all()), Path("report.html"))</code></pre>
+</section>"""
+
+
+def write_report(
+    summary: Summary, path: Path, published: Published | None = None, title: str = TITLE
+) -> None:
+    """Write the report of a summary, beside the published numbers if there are some."""
+    page = Template(_asset("page.html")).substitute(
+        title=escape(title),
+        lead=escape(_lead(summary)),
+        body=_body(summary, published) if summary.cells else EMPTY,
+        data=_data(summary),
+        css=_asset("page.css"),
+        js=_asset("chart.js"),
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, encoding="utf-8")
+
+
+def _body(summary: Summary, published: Published | None) -> str:
+    """Return all sections."""
+    return "\n".join(
+        [
+            *(f'<p class="notice">{escape(text)}</p>' for text in _notices(summary, published)),
+            _section("Mean regret", _table(mean_table(summary, published))),
+            _section("Deviation over seeds", _table(std_table(summary, published))),
+            _section("Where we lose", _losses(summary, published)),
+            _section("Regret curves", _charts(summary)),
+            _section("Settings of every policy", _settings(summary)),
+            _section("Problems", _problems(summary)),
+            _section("CPU time", _cpu(summary)),
+            _section("Versions", _versions(summary)),
+        ]
+    )
+
+
+def _lead(summary: Summary) -> str:
+    """Return in one sentence what was played."""
+    if not summary.cells:
+        return "Nothing was played."
+    datasets = len({problem.dataset for problem in summary.problems})
+    seeds = _span(len(set(cell.seeds)) for cell in summary.cells)
+    rounds = _span(problem.horizon for problem in summary.problems)
+    return (
+        f"{_count(summary.runs, 'run')} on {_count(datasets, 'dataset')} by "
+        f"{_count(len(summary.policies), 'policy', 'policies')}, with {seeds} "
+        f"{'seed' if seeds == '1' else 'seeds'} each and {rounds} {'round' if rounds == '1' else 'rounds'}."
+    )
+
+
+def _notices(summary: Summary, published: Published | None) -> Iterable[str]:
+    """Yield what a reader must know before any number."""
+    mixed = [cell for cell in summary.cells if len(cell.settings) > 1]
+    if mixed:
+        names = ", ".join(
+            f"{policy_title(cell.policy)} on {summary.title(cell.problem)}" for cell in mixed
+        )
+        yield f"Numbers marked {MIXED} are means over several settings of a policy: {names}."
+    if len({len(cell.seeds) for cell in summary.cells}) > 1:
+        most = max(len(cell.seeds) for cell in summary.cells)
+        fewer = sum(len(cell.seeds) < most for cell in summary.cells)
+        yield f"{fewer} of {len(summary.cells)} means are over fewer than {most} runs."
+    if published is not None:
+        for problem in incomparable(summary, published):
+            yield (
+                f"{summary.title(problem)} was played for {problem.horizon:,} rounds, fewer than "
+                f"the {published.source}'s: its numbers are not compared."
+            )
+
+
+def _losses(summary: Summary, published: Published | None) -> str:
+    """Return where our policy is beaten, and where published numbers are not."""
+    ours = policy_title(OURS)
+    good = f"Nowhere: {ours} is the best of every column, or within 1 % of it."
+    shown = [f"<h3>{ours} against the others</h3>", _list(defeats(summary), good)]
+    if published is not None:
+        good = f"Nothing: every number that can be compared is below the {published.source}'s."
+        shown.append(f"<h3>Each policy against the {escape(published.source)}</h3>")
+        shown.append(_list(unbeaten(summary, published), good))
+    return "\n".join(shown)
+
+
+def _charts(summary: Summary) -> str:
+    """Return a place for each chart, which the script fills."""
+    hint = (
+        "<p>Mean over seeds, with a band of one standard deviation. Point at a round to read the "
+        "regrets there; click a policy to hide it in all charts, or to show it again.</p>"
+        "<noscript><p>Curves need JavaScript; the tables above hold the final regrets.</p></noscript>"
+    )
+    return hint + "".join(
+        '<figure class="chart">'
+        f"<figcaption>{escape(summary.title(problem))}</figcaption>"
+        '<div class="plot"><svg role="slider" tabindex="0" aria-valuemin="1" '
+        f'aria-valuemax="{problem.horizon}" aria-valuenow="{problem.horizon}" '
+        f'aria-label="Round of {escape(summary.title(problem))}"></svg></div>'
+        '<div class="legend"><p></p><ul></ul></div></figure>'
+        for problem in summary.problems
+    )
+
+
+def _settings(summary: Summary) -> str:
+    """Return each policy's settings, and where they were used."""
+    shown = []
+    for policy in summary.policies:
+        used: dict[str, list[str]] = {}
+        for cell in summary.cells:
+            for settings in cell.settings if cell.policy == policy else ():
+                used.setdefault(settings, []).append(summary.title(cell.problem))
+        entries = [
+            f"<li>{escape(', '.join(where))}: <code>{escape(settings)}</code></li>"
+            for settings, where in used.items()
+        ]
+        shown.append(
+            f"<h3>{escape(policy_title(policy))}</h3><ul class='wide'>{''.join(entries)}</ul>"
+        )
+    return "\n".join(shown)
+
+
+def _problems(summary: Summary) -> str:
+    """Return horizon and preprocessing of every problem."""
+    rows = []
+    for problem in summary.problems:
+        details = ", ".join(f"{name} {value}" for name, value in problem.details)
+        texts = (f"{problem.horizon:,}", problem.preprocessing or "none stated", details or "–")
+        rows.append((summary.title(problem), texts))
+    return _words("What was played.", "Problem", ("Rounds", "Preprocessing", "Data"), rows)
+
+
+def _cpu(summary: Summary) -> str:
+    """Return CPU time of a trial for every cell."""
+    rows = []
+    for policy in summary.policies:
+        cells = [summary.cell(problem, policy) for problem in summary.problems]
+        entries = [Entry() if c is None else Entry(text=f"{c.cpu_seconds:.1f}") for c in cells]
+        rows.append((policy_title(policy), tuple(entries)))
+    columns = tuple(summary.title(problem) for problem in summary.problems)
+    caption = "CPU seconds of a trial, mean over seeds."
+    return _table(Table(caption=caption, corner="Policy", columns=columns, rows=tuple(rows)))
+
+
+def _versions(summary: Summary) -> str:
+    """Return the versions of all runs; several of one name are all named."""
+    found: dict[str, set[str]] = {}
+    for cell in summary.cells:
+        for versions in cell.versions:
+            for name, version in versions.items():
+                found.setdefault(name, set()).add(version)
+    rows = [(name, (", ".join(sorted(found[name])),)) for name in found]
+    return _words("What the runs were made with.", "Name", ("Version",), rows)
+
+
+def _data(summary: Summary) -> str:
+    """Return the curves as JSON that cannot leave its script element."""
+    charts = []
+    for problem in summary.problems:
+        cells = [cell for cell in summary.cells if cell.problem == problem]
+        curves = [cell.curve for cell in cells]
+        lines = [
+            {
+                "policy": cell.policy,
+                "title": policy_title(cell.policy),
+                "mean": curve.mean.round(2).tolist(),
+                "std": None if curve.std is None else curve.std.round(2).tolist(),
+            }
+            for cell, curve in zip(cells, curves, strict=True)
+        ]
+        charts.append({"rounds": curves[0].rounds.tolist(), "lines": lines})
+    looks = {
+        name: {"colour": style.colour, "dashes": style.dashes, "width": style.width}
+        for name, style in styles(summary.policies).items()
+    }
+    text = json.dumps({"charts": charts, "styles": looks}, separators=(",", ":"))
+    for special in "<>&":
+        text = text.replace(special, f"\\u{ord(special):04x}")
+    return text
+
+
+def _section(heading: str, content: str) -> str:
+    """Return a section."""
+    return f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
+
+
+def _table(table: Table) -> str:
+    """Return a table of numbers, in a box that scrolls."""
+    rows = []
+    for title, entries in table.rows:
+        shown = []
+        for entry in entries:
+            text = escape(entry.text)
+            note = f"<small>{escape(entry.note)}</small>" if entry.note else ""
+            best = f'<td class="best"><strong>{text}</strong>{note}</td>'
+            shown.append(best if entry.is_best else f"<td>{text}{note}</td>")
+        rows.append(f'<tr><th scope="row">{escape(title)}</th>{"".join(shown)}</tr>')
+    return _box(table.caption, (table.corner, *table.columns), rows, "numbers")
+
+
+def _words(
+    caption: str, corner: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]
+) -> str:
+    """Return a table of words."""
+    shown = [
+        f'<tr><th scope="row">{escape(title)}</th>'
+        f"{''.join(f'<td>{escape(text)}</td>' for text in texts)}</tr>"
+        for title, texts in rows
+    ]
+    return _box(caption, (corner, *columns), shown, "words")
+
+
+def _box(caption: str, head: Sequence[str], rows: Iterable[str], kind: str) -> str:
+    """Return a table in a box that scrolls by itself, by keyboard too."""
+    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<table class="{kind}"><caption><span>{escape(caption)}</span></caption>'
+        f"<thead><tr>{names}</tr></thead><tbody>\n{chr(10).join(rows)}\n</tbody></table></div>"
+    )
+
+
+def _list(items: Sequence[str], otherwise: str) -> str:
+    """Return sentences as a list, or what to say if there are none."""
+    if not items:
+        return f"<p>{escape(otherwise)}</p>"
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _span(numbers: Iterable[int]) -> str:
+    """Return the smallest and the largest of numbers."""
+    found = sorted(set(numbers)) or [0]
+    return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
+
+
+def _asset(name: str) -> str:
+    """Return a file of the page."""
+    return (files("rbmle.experiments") / "page" / name).read_text(encoding="utf-8")

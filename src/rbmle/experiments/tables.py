@@ -1,0 +1,277 @@
+"""Tables of a summary, as Markdown and LaTeX, and beside the numbers that others published."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rbmle.experiments.summary import Cell, Problem, Summary, policy_title
+
+OURS = "neural-rbmle-ga"  # the policy that should win
+CLOSE = 0.01  # "within 1% performance difference are regarded as equally competitive", table 1
+MIXED = "†"  # marks a mean over several settings of a policy
+
+Statistic = Literal["mean", "std"]
+DIGITS: dict[Statistic, int] = {"mean": 1, "std": 2}  # after the point, as in the paper
+Measure = Callable[[Cell], float | None]
+Numbers = Mapping[str, Mapping[str, float]]  # by policy, then by dataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Regrets that others report: by policy and dataset, after the dataset's horizon."""
+
+    source: str  # one word, as in "paper 313.1"
+    means: Numbers
+    stds: Numbers
+    horizons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One place of a table."""
+
+    text: str = "–"
+    note: str = ""  # what stands beside it, smaller
+    is_best: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a table says, without saying how it looks."""
+
+    caption: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Entry, ...]], ...]
+
+
+def mean_table(
+    summary: Summary, published: Published | None = None, rounds: int | None = None
+) -> Table:
+    """Return the paper's table 1; with `published` each number has that of others beside it.
+
+    `rounds` asks for the regret after so many rounds; problems with fewer have no number.
+    """
+    if published is not None and rounds is not None:
+        raise ValueError(f"published numbers are final ones: leave out rounds={rounds}")
+    when = "Mean final regret" if rounds is None else f"Mean regret after {rounds:,} rounds"
+    beside = "" if published is None else _announced(published)
+    table = _table(
+        summary,
+        lambda cell: _at(cell, rounds or cell.problem.horizon, "mean"),
+        digits=DIGITS["mean"],
+        close=CLOSE,
+        caption=f"{when}. In bold the best of each column and all within 1 % of it.{beside}",
+        corner="Mean final regret" if rounds is None else f"Mean regret at {rounds:,}",
+    )
+    return table if published is None else _beside(table, summary, published, "mean")
+
+
+def std_table(summary: Summary, published: Published | None = None) -> Table:
+    """Return the paper's table 2; with `published` each number has that of others beside it."""
+    beside = "" if published is None else _announced(published)
+    caption = "Standard deviation of the final regret over seeds, with divisor n − 1. "
+    table = _table(
+        summary,
+        lambda cell: cell.std,
+        digits=DIGITS["std"],
+        close=0.0,
+        caption=f"{caption}In bold the best of each column.{beside}",
+        corner="Std. of final regret",
+    )
+    return table if published is None else _beside(table, summary, published, "std")
+
+
+def markdown(table: Table) -> str:
+    """Return a table in Markdown, and its caption below."""
+
+    def escaped(text: str) -> str:
+        return re.sub(r"([\\`*_|<>\[\]&~$])", r"\\\1", " ".join(text.split()))
+
+    def shown(entry: Entry) -> str:
+        text = escaped(entry.text)
+        note = f" ({escaped(entry.note)})" if entry.note else ""
+        return (f"**{text}**" if entry.is_best else text) + note
+
+    head = [escaped(text) for text in (table.corner, *table.columns)]
+    rows = [[escaped(title), *map(shown, entries)] for title, entries in table.rows]
+    rule = ["---"] + ["---:"] * len(table.columns)
+    lines = [f"| {' | '.join(row)} |" for row in [head, rule, *rows]]
+    return "\n".join([*lines, "", escaped(table.caption), ""])
+
+
+def latex(table: Table) -> str:
+    """Return a table in LaTeX; it needs no package."""
+
+    def shown(entry: Entry) -> str:
+        text = latex_text(entry.text)
+        note = f" {{\\scriptsize({latex_text(entry.note)})}}" if entry.note else ""
+        return (f"\\textbf{{{text}}}" if entry.is_best else text) + note
+
+    head = [f"\\textbf{{{latex_text(text)}}}" for text in (table.corner, *table.columns)]
+    rows = [[latex_text(title), *map(shown, entries)] for title, entries in table.rows]
+    return "\n".join(
+        [
+            "\\begin{table}",
+            f"\\caption{{{latex_text(table.caption)}}}",
+            "\\centering",
+            f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+            "\\hline",
+            " & ".join(head) + r" \\ \hline",
+            *(" & ".join(row) + r" \\" for row in rows),
+            "\\hline",
+            "\\end{tabular}",
+            "\\end{table}\n",
+        ]
+    )
+
+
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "–": "--",
+        "−": "$-$",
+        "±": r"$\pm$",
+        "†": r"\dag{}",
+    }
+    | {special: f"\\{special}" for special in "&%$#_{}"}
+)
+
+
+def latex_text(text: str) -> str:
+    r"""Return text that LaTeX prints as it is: `A_B & 5 %` becomes `A\_B \& 5 \%`."""
+    return " ".join(text.split()).translate(LATEX)
+
+
+def defeats(summary: Summary, policy: str = OURS) -> list[str]:
+    """Return a sentence for each problem where a policy is neither best nor within 1 % of it."""
+    said = []
+    ours = policy_title(policy)
+    for problem in summary.problems:
+        where = summary.title(problem)
+        best = min((c for c in summary.cells if c.problem == problem), key=lambda c: c.mean)
+        cell = summary.cell(problem, policy)
+        if cell is None:
+            said.append(f"{where}: {ours} was not played.")
+        elif not _is_close(cell.mean, best.mean, CLOSE):
+            said.append(
+                f"{where}: {policy_title(best.policy)} has {best.mean:.1f}, {ours} {cell.mean:.1f}"
+                f"{_difference(cell.mean, best.mean)}."
+            )
+    return said
+
+
+def unbeaten(summary: Summary, published: Published) -> list[str]:
+    """Return a sentence for each published number that the same policy does not beat here."""
+    said = []
+    for what, digits in DIGITS.items():
+        for cell in summary.cells:
+            ours, theirs = _pair(cell, published, what)
+            if ours is not None and theirs is not None and ours >= theirs:
+                said.append(
+                    f"{summary.title(cell.problem)}, {policy_title(cell.policy)}: {what} "
+                    f"{ours:.{digits}f}, {published.source} {theirs:.{digits}f}"
+                    f"{_difference(ours, theirs)}."
+                )
+    return said
+
+
+def incomparable(summary: Summary, published: Published) -> list[Problem]:
+    """Return the problems of published datasets that were played for fewer rounds."""
+    horizons = published.horizons
+    return [p for p in summary.problems if p.horizon < horizons.get(p.dataset, p.horizon)]
+
+
+def _table(
+    summary: Summary, measure: Measure, digits: int, close: float, caption: str, corner: str
+) -> Table:
+    """Return a table of one number of each cell, the smallest of a column in bold."""
+    columns = []
+    for problem in summary.problems:
+        cells = [summary.cell(problem, policy) for policy in summary.policies]
+        numbers = [None if cell is None else measure(cell) for cell in cells]
+        best = min((number for number in numbers if number is not None), default=0.0)
+        columns.append(
+            [
+                Entry()
+                if cell is None or number is None
+                else Entry(
+                    text=f"{number:.{digits}f}" + MIXED * (len(cell.settings) > 1),
+                    is_best=_is_close(number, best, close),
+                )
+                for cell, number in zip(cells, numbers, strict=True)
+            ]
+        )
+    titles = [policy_title(policy) for policy in summary.policies]
+    rows = zip(titles, zip(*columns, strict=True), strict=True)
+    names = tuple(summary.title(problem) for problem in summary.problems)
+    return Table(caption=caption, corner=corner, columns=names, rows=tuple(rows))
+
+
+def _beside(table: Table, summary: Summary, published: Published, what: Statistic) -> Table:
+    """Return the table with published numbers as notes."""
+    rows = []
+    for policy, (title, entries) in zip(summary.policies, table.rows, strict=True):
+        noted = []
+        for problem, entry in zip(summary.problems, entries, strict=True):
+            cell = summary.cell(problem, policy)
+            note = "" if cell is None else _note(cell, published, what)
+            noted.append(replace(entry, note=note))
+        rows.append((title, tuple(noted)))
+    return replace(table, rows=tuple(rows))
+
+
+def _announced(published: Published) -> str:
+    """Return what a caption says of notes."""
+    return f" After it what the {published.source} reports, and our difference."
+
+
+def _note(cell: Cell, published: Published, what: Statistic) -> str:
+    """Return what stands beside a number of ours; nothing if the horizons do not allow it."""
+    ours, theirs = _pair(cell, published, what)
+    if ours is None or theirs is None:
+        return ""
+    digits = DIGITS[what]
+    horizon = published.horizons[cell.problem.dataset]
+    there = f"ours at {horizon:,} {ours:.{digits}f}, " if horizon < cell.problem.horizon else ""
+    percent = f", {100 * (ours / theirs - 1):+.1f} %".replace("-", "−") if theirs else ""
+    return f"{there}{published.source} {theirs:.{digits}f}{percent}"
+
+
+def _pair(cell: Cell, published: Published, what: Statistic) -> tuple[float | None, float | None]:
+    """Return our number and theirs after as many rounds as they played."""
+    numbers = published.means if what == "mean" else published.stds
+    dataset = cell.problem.dataset
+    horizon = published.horizons.get(dataset)
+    if horizon is None:
+        return None, None
+    return _at(cell, horizon, what), numbers.get(cell.policy, {}).get(dataset)
+
+
+def _at(cell: Cell, rounds: int, what: Statistic) -> float | None:
+    """Return mean or deviation after some rounds; None if fewer were played."""
+    if rounds > cell.problem.horizon:
+        return None
+    mean, std = cell.at(rounds)
+    return mean if what == "mean" else std
+
+
+def _is_close(number: float, best: float, close: float) -> bool:
+    """Return whether a regret is the best or as good."""
+    return number <= best * (1 + close)
+
+
+def _difference(ours: float, theirs: float) -> str:
+    """Return by how much ours is larger, in percent where that means something."""
+    if ours == theirs:
+        return ", the same"
+    if theirs <= 0:
+        return ""
+    percent = f"{100 * (ours / theirs - 1):.1f}"
+    return f", {'less than 0.1' if percent == '0.0' else percent} % more"

@@ -1,0 +1,1 @@
+"""What the paper shows, and the trials that show it again."""

@@ -1,0 +1,373 @@
+"""Summaries, tables, figures and the report: numbers a hand can check, and names that mean harm."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rbmle.experiments.figures import OTHERS, STYLES, panel_figure, regret_curves, styles
+from rbmle.experiments.report import write_report
+from rbmle.experiments.summary import DATASET_TITLES, POLICY_TITLES, Summary, summarise
+from rbmle.experiments.tables import (
+    Published,
+    Table,
+    defeats,
+    incomparable,
+    latex,
+    latex_text,
+    markdown,
+    mean_table,
+    std_table,
+    unbeaten,
+)
+from rbmle.experiments.trial import Run
+from rbmle.policies import POLICIES
+from rbmle.studies.published import HORIZONS, PAPER, TABLE_1, TABLE_2
+
+HOSTILE = "</script><script>alert('&amp;')</script><img src=x onerror=alert(1)>"
+
+
+def test_means_and_deviations_are_those_of_a_hand() -> None:
+    summary = summarise(
+        [run("mnist", "neural-ts", 0, [1, 1, 2]), run("mnist", "neural-ts", 1, [0, 1, 1])]
+    )
+    (cell,) = summary.cells
+    assert cell.mean == 3.0  # of 4 and 2
+    assert cell.std == pytest.approx(2**0.5)  # √((1² + 1²) / (2 − 1))
+    mean, std = cell.at(2)  # of 2 and 1
+    assert mean == 1.5
+    assert std == pytest.approx(0.5**0.5)
+    assert cell.curve.mean.tolist() == [0.5, 1.5, 3.0]
+    assert cell.seeds == (0, 1)
+    assert cell.cpu_seconds == 2.0
+
+
+def test_one_run_has_no_deviation() -> None:
+    (cell,) = summarise([run("mnist", "neural-ts", 0, [1, 1])]).cells
+    assert cell.std is None
+    assert cell.curve.std is None
+    assert entries(std_table(summarise([run("mnist", "neural-ts", 0, [1, 1])]))) == [["–"]]
+
+
+@pytest.mark.parametrize("rounds", [0, 4])
+def test_a_round_that_was_not_played_is_refused(rounds: int) -> None:
+    (cell,) = summarise([run("mnist", "neural-ts", 0, [1, 1, 2])]).cells
+    with pytest.raises(ValueError, match="3 rounds"):
+        cell.at(rounds)
+
+
+def test_a_curve_is_thinned_but_keeps_its_ends() -> None:
+    (cell,) = summarise([run("mnist", "neural-ts", 0, [1] * 15_000)]).cells
+    assert len(cell.curve.rounds) == 300
+    assert (cell.curve.rounds[0], cell.curve.rounds[-1]) == (1, 15_000)
+    np.testing.assert_array_equal(cell.curve.mean, cell.curve.rounds)
+
+
+def test_problems_that_differ_are_not_averaged() -> None:
+    summary = summarise(
+        [
+            run("mnist", "neural-ts", 0, [1, 1], preprocessing="scaled"),
+            run("mnist", "neural-ts", 0, [5, 5], preprocessing="unit length"),
+            run("mnist", "neural-ts", 0, [5, 5, 5], preprocessing="scaled"),
+            run("adult", "neural-ts", 0, [2, 2], preprocessing={"scale": 1}),
+        ]
+    )
+    assert [cell.mean for cell in summary.cells] == [4.0, 2.0, 15.0, 10.0]
+    assert [summary.title(problem) for problem in summary.problems] == [
+        "Adult",
+        "MNIST (scaled, T = 2)",
+        "MNIST (scaled, T = 3)",
+        "MNIST (unit length, T = 2)",
+    ]
+
+
+def test_a_dataset_whose_file_changed_is_another_problem() -> None:
+    runs = [run("zoo", "neural-ts", s, [s], digest=f"{s}a2b3c4d5e6f7a8b9") for s in (1, 2)]
+    titles = mean_table(summarise(runs)).columns
+    assert titles == ("zoo (digest 1a2b3c4d5e6f)", "zoo (digest 2a2b3c4d5e6f)")
+
+
+def test_a_run_that_comes_twice_counts_once() -> None:
+    twice = [run("mnist", "neural-ts", 0, [1, 1])] * 2
+    assert summarise(twice).runs == 1
+
+
+def test_policies_and_datasets_stand_in_the_papers_order() -> None:
+    names = ["uniform", "a new one", "lin-rbmle", "neural-rbmle-ga"]
+    runs = [run(data, name, 0, [1]) for name in names for data in ("zoo", "mushroom", "adult")]
+    summary = summarise(runs)
+    assert summary.policies == ("neural-rbmle-ga", "lin-rbmle", "uniform", "a new one")
+    assert mean_table(summary).columns == ("Adult", "Mushroom", "zoo")
+    assert list(POLICY_TITLES) == list(POLICIES)
+    assert list(TABLE_1) == list(TABLE_2) == list(POLICIES)[:7]
+    assert list(TABLE_1["neural-ts"]) == list(DATASET_TITLES)
+
+
+def test_the_papers_numbers_get_the_papers_bold() -> None:
+    summary = papers_summary()
+    best = {
+        (title, column)
+        for title, row in mean_table(summary).rows
+        for column, entry in zip(mean_table(summary).columns, row, strict=True)
+        if entry.is_best
+    }
+    assert best == {("NeuralRBMLE-GA", title) for title in DATASET_TITLES.values()} | {
+        ("LinRBMLE", "Adult")
+    }
+    assert defeats(summary) == []
+
+
+def test_bold_are_the_best_and_all_within_one_percent() -> None:
+    finals = {"neural-rbmle-ga": 101.0, "neural-ucb": 100.0, "neural-ts": 101.5}
+    summary = summarise([run("zoo", name, 0, [final]) for name, final in finals.items()])
+    table = mean_table(summary)
+    assert [row[0].is_best for _, row in table.rows] == [True, True, False]
+    assert "| NeuralTS | 101.5 |" in markdown(table)
+    assert "| NeuralUCB | **100.0** |" in markdown(table)
+    assert r"NeuralUCB & \textbf{100.0} \\" in latex(table)
+
+
+def test_of_deviations_only_the_best_is_bold() -> None:
+    spreads = {"neural-ucb": 1.0, "neural-ts": 1.001}
+    runs = [
+        run("zoo", name, seed, [10 + spread * seed])
+        for name, spread in spreads.items()
+        for seed in (0, 1)
+    ]
+    assert [row[0].is_best for _, row in std_table(summarise(runs)).rows] == [True, False]
+
+
+def test_a_policy_that_was_not_played_leaves_a_dash() -> None:
+    summary = summarise([run("zoo", "neural-ts", 0, [1]), run("adult", "neural-ucb", 0, [1])])
+    assert entries(mean_table(summary)) == [["1.0", "–"], ["–", "1.0"]]
+    assert r"NeuralUCB & \textbf{1.0} & -- \\" in latex(mean_table(summary))
+
+
+def test_the_regret_at_another_round_is_asked_for() -> None:
+    summary = summarise([run("zoo", "neural-ts", 0, [1, 2, 4]), run("adult", "neural-ts", 0, [1])])
+    assert entries(mean_table(summary, rounds=2)) == [["–", "3.0"]]
+    with pytest.raises(ValueError, match="leave out rounds=2"):
+        mean_table(summary, PAPER, rounds=2)
+
+
+def test_a_mean_over_several_settings_is_marked(tmp_path: Path) -> None:
+    runs = [run("zoo", "neural-ts", s, [1], settings=f"NeuralTS(exploration={s})") for s in (0, 1)]
+    assert entries(mean_table(summarise(runs))) == [["1.0†"]]
+    assert "several settings" in page_of(summarise(runs), tmp_path)
+
+
+def test_ours_stands_beside_the_published() -> None:
+    theirs = published(means={"neural-ts": {"zoo": 4.0}}, stds={}, horizons={"zoo": 2})
+    short = summarise([run("zoo", "neural-ts", 0, [1])])
+    same = summarise([run("zoo", "neural-ts", 0, [1, 2])])
+    long = summarise([run("zoo", "neural-ts", 0, [1, 4, 3])])
+    assert note(mean_table(short, theirs)) == ""
+    assert incomparable(short, theirs) == list(short.problems)
+    assert note(mean_table(same, theirs)) == "paper 4.0, −25.0 %"
+    assert note(mean_table(long, theirs)) == "ours at 2 5.0, paper 4.0, +25.0 %"
+    assert "| NeuralTS | **3.0** (paper 4.0, −25.0 %) |" in markdown(mean_table(same, theirs))
+
+
+def test_losses_are_told_by_whom_and_by_how_much() -> None:
+    finals = {"neural-rbmle-ga": 110.0, "neural-ucb": 100.0}
+    summary = summarise(
+        [run("zoo", name, 0, [final]) for name, final in finals.items()]
+        + [run("adult", "neural-ucb", 0, [1.0])]
+    )
+    theirs = published(means={"neural-ucb": {"zoo": 80.0}, "neural-rbmle-ga": {"zoo": 111.0}})
+    assert defeats(summary) == [
+        "Adult: NeuralRBMLE-GA was not played.",
+        "zoo: NeuralUCB has 100.0, NeuralRBMLE-GA 110.0, 10.0 % more.",
+    ]
+    assert unbeaten(summary, theirs) == ["zoo, NeuralUCB: mean 100.0, paper 80.0, 25.0 % more."]
+
+
+def test_an_equal_number_is_not_beaten() -> None:
+    summary = summarise([run("zoo", "neural-ucb", 0, [1.0])])
+    theirs = published(means={"neural-ucb": {"zoo": 1.0}})
+    assert unbeaten(summary, theirs) == ["zoo, NeuralUCB: mean 1.0, paper 1.0, the same."]
+
+
+def test_latex_prints_special_characters() -> None:
+    assert latex_text(r"a_b & 5 % \ {#} ~^ $x$") == (
+        r"a\_b \& 5 \% \textbackslash{} \{\#\} \textasciitilde{}\textasciicircum{} \$x\$"
+    )
+    text = latex(mean_table(summarise([run("my_data & more", "p_1", 0, [1])])))
+    assert r"\textbf{my\_data \& more}" in text
+    assert r"p\_1 & \textbf{1.0} \\" in text
+    assert r"within 1 \% of it" in text
+
+
+def test_markdown_keeps_its_columns() -> None:
+    text = markdown(mean_table(summarise([run("a|b\nc", "*p*", 0, [1])])))
+    assert text.splitlines()[0] == r"| Mean final regret | a\|b c |"
+    assert r"| \*p\* | **1.0** |" in text
+
+
+def test_every_policy_has_its_own_look_in_all_figures() -> None:
+    looks = styles([*POLICIES, "new 1", "new 2", "new 3"])
+    assert len({(look.colour, look.dashes) for look in looks.values()}) == len(POLICIES) + 3
+    assert list(STYLES) == list(POLICIES)
+    assert styles(["new 2", "neural-ts"])["neural-ts"] == looks["neural-ts"]
+    assert len(styles(f"new {i}" for i in range(50))) == 50 > len(OTHERS)
+
+
+def test_figures_are_written_as_png_and_pdf(tmp_path: Path) -> None:
+    png, pdf = panel_figure(fake_summary(), tmp_path / "figure_1.5")
+    assert (png.name, pdf.name) == ("figure_1.5.png", "figure_1.5.pdf")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    assert png.stat().st_size > 20_000
+    assert pdf.stat().st_size > 10_000
+    with pytest.raises(ValueError, match="no runs"):
+        panel_figure(summarise([]), tmp_path / "nothing")
+
+
+def test_a_figure_shows_names_that_look_like_formulas(tmp_path: Path) -> None:
+    summary = summarise([run("$x_{$", "_p$\\frac{$", 0, [1, 2])])
+    png, _ = panel_figure(summary, tmp_path / "odd.png")
+    assert png.name == "odd.png"
+
+
+def test_curves_of_a_demo_are_drawn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    curves = {name: rng.random((2, 50)).cumsum(axis=1) for name in POLICIES}
+    regret_curves(curves, "Digits", tmp_path / "regret.png")
+    assert (tmp_path / "regret.png").stat().st_size > 10_000
+
+
+def test_a_report_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
+    page = page_of(fake_summary(), tmp_path, PAPER)
+    assert "http://" not in page
+    assert "https://" not in page
+    assert not re.search(r"\b(src|href)\s*=|@import|url\(", page)
+    assert "42 runs on 3 datasets by 7 policies, with 2 seeds each" in page
+    assert "paper 2079.5" in page
+    assert "NeuralTS(exploration=0.1)" in page
+    assert "unit length" in page
+    check_nesting(page)
+    data = data_of(page)
+    assert [len(chart["lines"]) for chart in data["charts"]] == [7, 7, 7]
+    assert page.count('<figure class="chart">') == 3
+
+
+def test_a_hostile_name_stays_a_name(tmp_path: Path) -> None:
+    summary = summarise([run(HOSTILE, HOSTILE, 0, [1, 2], preprocessing=HOSTILE, settings=HOSTILE)])
+    page = page_of(summary, tmp_path, title=HOSTILE)
+    assert page.count("</script>") == page.count("<script") == 2
+    assert "<img" not in page
+    check_nesting(page)
+    assert data_of(page)["charts"][0]["lines"][0]["title"] == HOSTILE
+
+
+def test_a_report_without_runs_says_what_to_do(tmp_path: Path) -> None:
+    page = page_of(summarise([]), tmp_path, PAPER)
+    assert "There are no runs yet" in page
+    assert "store.put(play(trial))" in page
+    check_nesting(page)
+    assert data_of(page) == {"charts": [], "styles": {}}
+
+
+def test_a_report_says_when_nothing_is_lost(tmp_path: Path) -> None:
+    summary = summarise([run("zoo", "neural-rbmle-ga", 0, [1])])
+    theirs = published(means={"neural-rbmle-ga": {"zoo": 2.0}})
+    page = page_of(summary, tmp_path, theirs)
+    assert "Nowhere: NeuralRBMLE-GA is the best" in page
+    assert "Nothing: every number that can be compared" in page
+    assert "1 run on 1 dataset by 1 policy, with 1 seed each and 1 round." in page
+
+
+def run(
+    dataset: str,
+    policy: str,
+    seed: int,
+    regrets: Any,
+    preprocessing: Any = None,
+    settings: str = "",
+    digest: str = "",
+) -> Run:
+    environment = {"name": dataset, "preprocessing": preprocessing, "digest": digest}
+    trial = {
+        "policy": policy,
+        "settings": settings or f"{POLICY_TITLES.get(policy, policy)}(exploration=0.1)",
+        "environment": environment,
+        "horizon": len(regrets),
+        "seed": seed,
+    }
+    return Run(
+        id=json.dumps(trial, sort_keys=True),
+        settings=trial,
+        regrets=np.array(regrets, np.float32),
+        cpu_seconds=2.0,
+        wall_seconds=3.0,
+        versions={"python": "3.12.0", "numpy": "2.0.0"},
+    )
+
+
+def papers_summary() -> Summary:
+    return summarise(
+        run(dataset, policy, 0, [final])
+        for policy, row in TABLE_1.items()
+        for dataset, final in row.items()
+    )
+
+
+def fake_summary() -> Summary:
+    rng = np.random.default_rng(0)
+    return summarise(
+        run(name, policy, seed, rng.random(HORIZONS[name]) / 5, preprocessing="unit length")
+        for name in ("mnist", "mushroom", "shuttle")
+        for policy in TABLE_1
+        for seed in (0, 1)
+    )
+
+
+def published(
+    means: dict[str, dict[str, float]],
+    stds: dict[str, dict[str, float]] | None = None,
+    horizons: dict[str, int] | None = None,
+) -> Published:
+    horizons = {"zoo": 1} if horizons is None else horizons
+    return Published(source="paper", means=means, stds=stds or {}, horizons=horizons)
+
+
+def entries(table: Table) -> list[list[str]]:
+    return [[entry.text for entry in row] for _, row in table.rows]
+
+
+def note(table: Table) -> str:
+    return table.rows[0][1][0].note
+
+
+def page_of(
+    summary: Summary, folder: Path, published: Published | None = None, title: str = "A report"
+) -> str:
+    path = folder / "out" / "report.html"
+    write_report(summary, path, published, title)
+    return path.read_text(encoding="utf-8")
+
+
+def data_of(page: str) -> Any:
+    found = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def check_nesting(page: str) -> None:
+    """Raise AssertionError if an element is closed that is not the last one opened."""
+    opened: list[str] = []
+
+    class Nesting(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: Any) -> None:
+            if tag not in ("meta", "br"):
+                opened.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert opened.pop() == tag
+
+    Nesting().feed(page)
+    assert opened == []
