@@ -1,1 +1,17 @@
-"""What the paper shows, and the trials that show it again."""
+"""The paper: one file per table or figure."""
+
+from rbmle.studies.base import Plan, Study
+from rbmle.studies.figure_1 import FIGURE_1
+from rbmle.studies.figure_2 import FIGURE_2
+from rbmle.studies.figure_3 import FIGURE_3
+from rbmle.studies.figure_4 import FIGURE_4
+from rbmle.studies.published import PAPER
+from rbmle.studies.table_1 import TABLE_1
+from rbmle.studies.table_2 import TABLE_2
+from rbmle.studies.tuned import Tuned
+
+STUDIES = {
+    study.name: study for study in (TABLE_1, TABLE_2, FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4)
+}
+
+__all__ = ["PAPER", "STUDIES", "Plan", "Study", "Tuned"]

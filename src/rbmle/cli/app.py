@@ -1,0 +1,36 @@
+"""The command line's frame: its options, and what becomes of mistakes."""
+
+import sys
+from importlib.metadata import version as installed
+from typing import Annotated
+
+import typer
+
+from rbmle.core.errors import RBMLEError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _version(wanted: bool) -> None:
+    """Print the version, and stop."""
+    if wanted:
+        typer.echo(f"rbmle {installed('rbmle')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Reward-biased maximum likelihood estimation for neural contextual bandits."""
+
+
+def main() -> None:
+    """Run the command line; a mistake gets one line, and the exit code 2."""
+    try:
+        app()
+    except RBMLEError as error:
+        print(f"rbmle: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,117 @@
+"""Running trials: `rbmle run` and `rbmle demo`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rbmle.cli.app import app
+from rbmle.cli.options import DataDir, ExecutorName, Jobs, Preprocessing, listed
+from rbmle.cli.showing import show, write_records
+from rbmle.core.errors import SettingError
+
+USUAL_ROUNDS = 2000
+
+
+@app.command()
+def run(
+    dataset: Annotated[str, typer.Option(help="Names or paths of datasets, with commas between.")],
+    policy: Annotated[str, typer.Option(help="Names of policies, or 'all'.")] = "all",
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds of each trial; 2,000, or all rows if fewer.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Trials of each policy.")] = 3,
+    target: Annotated[str | None, typer.Option(help="The label's column, for a path.")] = None,
+    preprocess: Preprocessing = "standard",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="policy.key=value, such as neural-ucb.exploration=0.1."),
+    ] = None,
+    recycle: Annotated[bool, typer.Option(help="Use rows again when they run out.")] = False,
+    jobs: Jobs = -1,
+    executor: ExecutorName = "processes",
+    out: Annotated[Path, typer.Option(help="Folder for runs, tables and figures.")] = Path(
+        "results/run"
+    ),
+    records: Annotated[
+        Path | None, typer.Option("--json", help="File for one record per trial.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Compare policies on datasets; runs that are in the folder already are not repeated."""
+    from rbmle.environments import Classification
+    from rbmle.experiments.choices import policies as chosen_policies
+    from rbmle.experiments.trial import Trial
+    from rbmle.policies import POLICIES
+
+    console = Console()
+    names = list(POLICIES) if policy == "all" else listed(policy)
+    chosen = chosen_policies(names, settings or [])
+    worlds = [
+        Classification(dataset=name, target=target, preprocessing=preprocess, data_dir=data_dir)
+        for name in listed(dataset)
+    ]
+    horizons = {world: rounds or min(USUAL_ROUNDS, world.rows) for world in worlds}
+    for world, horizon in horizons.items():
+        if horizon > world.rows and not recycle:
+            raise SettingError(
+                f"{horizon} rounds are more than the {world.rows} rows of {world.dataset}; "
+                f"use --rounds {world.rows} or less, or --recycle"
+            )
+    trials = [
+        Trial(policy=value, name=name, environment=world, horizon=horizon, seed=seed)
+        for world, horizon in horizons.items()
+        for name, value in chosen.items()
+        for seed in range(seeds)
+    ]
+    runs = run_missing(trials, out, executor, jobs, console)
+    show(runs, out, console)
+    if records is not None:
+        write_records(runs, records)
+        console.print(f"The records are in {records}.")
+
+
+@app.command()
+def demo(
+    rounds: Annotated[int, typer.Option(min=1, max=1797, help="Rounds of each trial.")] = 1500,
+    seeds: Annotated[int, typer.Option(min=1, help="Trials of each policy.")] = 2,
+    out: Annotated[Path, typer.Option(help="Folder for runs and figures.")] = Path("results/demo"),
+    executor: ExecutorName = "processes",
+) -> None:
+    """Compare all policies on handwritten digits; nothing is downloaded."""
+    from rbmle.environments import Classification
+    from rbmle.experiments.trial import Trial
+    from rbmle.policies import POLICIES
+
+    console = Console()
+    console.print(
+        f"{len(POLICIES)} policies, {seeds} trials each of {rounds} rounds: which of ten digits is "
+        "it? The reward is 1 for the right one, else 0.\n"
+        "Kernels are compiled on the first run, which takes a minute, and kept for the next."
+    )
+    world = Classification(dataset="digits")
+    trials = [
+        Trial(policy=kind(), name=name, environment=world, horizon=rounds, seed=seed)
+        for name, kind in POLICIES.items()
+        for seed in range(seeds)
+    ]
+    show(run_missing(trials, out, executor, -1, console), out, console)
+
+
+def run_missing(trials: list[Any], out: Path, name: str, jobs: int, console: Console) -> list[Any]:
+    """Run what is missing, stored in the folder."""
+    from rbmle.experiments.campaign import campaign
+    from rbmle.experiments.executors import executor
+    from rbmle.experiments.store import Store
+
+    store = Store(folder=out / "runs")
+    try:
+        return campaign(trials, store, executor(name, jobs), console)
+    except KeyboardInterrupt:
+        done = sum(store.get(trial) is not None for trial in trials)
+        console.print(
+            f"Stopped. {done} of {len(trials)} trials are in {store.folder}; "
+            "type the same command to go on."
+        )
+        raise typer.Exit(130) from None

@@ -1,0 +1,80 @@
+"""What a study is: the trials of one table or figure, and how they are shown."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rbmle.environments import Classification
+from rbmle.experiments.summary import Summary
+from rbmle.experiments.trial import Trial
+from rbmle.studies.published import DATASETS, HORIZONS
+from rbmle.studies.tuned import Tuned
+
+POLICIES = (
+    "neural-rbmle-ga",
+    "neural-rbmle-pc",
+    "neural-ucb",
+    "neural-ts",
+    "deep-fpl",
+    "bootstrapped-nn",
+    "lin-rbmle",
+)
+SEEDS = 10
+QUICK_DATASETS = ("adult", "magic", "mushroom", "shuttle")  # those that ship with the package
+QUICK_SEEDS, QUICK_ROUNDS = 2, 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a study is to be run."""
+
+    quick: bool = False  # fewer seeds and rounds, from shipped data
+    preprocessing: str = "standard"
+    data_dir: Path | None = None
+    tuned: Tuned = field(default_factory=Tuned)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Return the datasets of the paper, or those that ship."""
+        return QUICK_DATASETS if self.quick else DATASETS
+
+    @property
+    def seeds(self) -> range:
+        """Return the seeds that are reported."""
+        return range(QUICK_SEEDS if self.quick else SEEDS)
+
+    def horizon(self, dataset: str) -> int:
+        """Return the rounds of a trial."""
+        return QUICK_ROUNDS if self.quick else HORIZONS[dataset]
+
+    def image(self) -> str:
+        """Return MNIST, or in its place the digits that ship."""
+        return "digits" if self.quick else "mnist"
+
+    def trial(self, policy: Any, name: str, dataset: str, seed: int) -> Trial:
+        """Return the trial of a policy on a dataset."""
+        world = Classification(
+            dataset=dataset, preprocessing=self.preprocessing, data_dir=self.data_dir
+        )
+        horizon = QUICK_ROUNDS if self.quick else HORIZONS[dataset]
+        return Trial(policy=policy, name=name, environment=world, horizon=horizon, seed=seed)
+
+    def compared(self, datasets: tuple[str, ...]) -> list[Trial]:
+        """Return the trials of all seven policies on some datasets, each with its tuned constant."""
+        return [
+            self.trial(self.tuned.policy(name, dataset, self.preprocessing), name, dataset, seed)
+            for dataset in datasets
+            for name in POLICIES
+            for seed in self.seeds
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """One table or figure of the paper."""
+
+    name: str
+    title: str
+    trials: Callable[[Plan], list[Trial]]
+    render: Callable[[Summary, Path], list[Path]]  # writes files, and returns them

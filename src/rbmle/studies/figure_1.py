@@ -1,0 +1,21 @@
+"""Figure 1: cumulative regret on MNIST, Mushroom and Shuttle."""
+
+from pathlib import Path
+
+from rbmle.experiments.figures import panel_figure
+from rbmle.experiments.summary import Summary
+from rbmle.experiments.trial import Trial
+from rbmle.studies.base import Plan, Study
+
+
+def trials(plan: Plan) -> list[Trial]:
+    """Return seven policies on three datasets."""
+    return plan.compared((plan.image(), "mushroom", "shuttle"))
+
+
+def render(summary: Summary, out: Path) -> list[Path]:
+    """Draw three panels."""
+    return list(panel_figure(summary, out / "figure-1"))
+
+
+FIGURE_1 = Study(name="figure-1", title="Cumulative regret", trials=trials, render=render)
