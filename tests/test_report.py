@@ -277,7 +277,7 @@ def test_a_report_says_when_nothing_is_lost(tmp_path: Path) -> None:
     theirs = published(means={"neural-rbmle-ga": {"zoo": 2.0}})
     page = page_of(summary, tmp_path, theirs)
     assert "Nowhere: NeuralRBMLE-GA is the best" in page
-    assert "Nothing: every number that can be compared" in page
+    assert "Nothing: no number that can be compared" in page
     assert "1 run on 1 dataset by 1 policy, with 1 seed each and 1 round." in page
 
 

@@ -94,10 +94,14 @@ def _notices(summary: Summary, published: Published | None) -> Iterable[str]:
         fewer = sum(len(cell.seeds) < most for cell in summary.cells)
         yield f"{fewer} of {len(summary.cells)} means are over fewer than {most} runs."
     if published is not None:
-        for problem in incomparable(summary, published):
+        shorter = [
+            f"{summary.title(problem)} ({problem.horizon:,})"
+            for problem in incomparable(summary, published)
+        ]
+        if shorter:
             yield (
-                f"{summary.title(problem)} was played for {problem.horizon:,} rounds, fewer than "
-                f"the {published.source}'s: its numbers are not compared."
+                f"Played for fewer rounds than in the {published.source}, and so not compared with it: "
+                f"{', '.join(shorter)}."
             )
 
 
@@ -107,7 +111,7 @@ def _losses(summary: Summary, published: Published | None) -> str:
     good = f"Nowhere: {ours} is the best of every column, or within 1 % of it."
     shown = [f"<h3>{ours} against the others</h3>", _list(defeats(summary), good)]
     if published is not None:
-        good = f"Nothing: every number that can be compared is below the {published.source}'s."
+        good = f"Nothing: no number that can be compared is above the {published.source}'s."
         shown.append(f"<h3>Each policy against the {escape(published.source)}</h3>")
         shown.append(_list(unbeaten(summary, published), good))
     return "\n".join(shown)
