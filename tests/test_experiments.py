@@ -210,7 +210,7 @@ def test_a_mistake_gets_one_line_and_the_exit_code_2(
 
 def test_a_killed_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     """kill −9 in the midst; then only what is missing is run, and all is as if nothing had happened."""
-    arguments = ["run", "--dataset", "digits", "--policy", "neural-ucb", "--rounds", "600"]
+    arguments = ["run", "--dataset", "digits", "--policy", "neural-ucb", "--rounds", "1500"]
     command = [*RBMLE, *arguments, "--seeds", "6", "--executor", "serial", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     runs = tmp_path / "runs"
@@ -226,7 +226,7 @@ def test_a_killed_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(after) == 6
     assert all(after[path] == stamp for path, stamp in before.items())
     unbroken = Serial().map(
-        [trial(NeuralUCB(), s, 600) for s in range(6)], Store(folder=tmp_path / "u")
+        [trial(NeuralUCB(), s, 1500) for s in range(6)], Store(folder=tmp_path / "u")
     )
     finals = sorted(run.final_regret for run in unbroken)
     assert sorted(run.final_regret for run in Store(folder=runs).all()) == finals

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -18,6 +19,7 @@ def test_every_public_name_is_there() -> None:
     for name in rbmle.__all__:
         assert getattr(rbmle, name) is not None
     assert set(rbmle.__all__) <= set(dir(rbmle))
+    assert rbmle.theory.effective_dimension(np.eye(2), ridge=1.0) > 0
     with pytest.raises(AttributeError, match="no 'NeuralUBC'; it has"):
         rbmle.NeuralUBC  # noqa: B018  # the point of the test
 

@@ -64,7 +64,7 @@ def test_arms_keep_their_ids_through_everything(
     assert loaded.decide([1.0]).arm == favourite
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(some.integers(0, 12), some.integers(0, 12), some.integers(0, 2**63))
 def test_saving_at_any_moment_changes_nothing(before: int, after: int, seed: int) -> None:
     unbroken = Bandit(NeuralUCB(), arms=2, features=3, seed=seed)
@@ -78,7 +78,7 @@ def test_saving_at_any_moment_changes_nothing(before: int, after: int, seed: int
     assert bytes_of(broken) == bytes_of(unbroken)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(arrays(np.float64, 3, elements=numbers), some.floats(-1e6, 1e6))
 def test_whatever_is_learned_the_index_is_a_number(x: np.ndarray, reward: float) -> None:
     bandit = Bandit(NeuralUCB(), arms=2, features=3)

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rbmle.core.bandit import Bandit as Bandit
+    from rbmle.core.errors import RBMLEError as RBMLEError
     from rbmle.core.types import Decision as Decision
     from rbmle.likelihoods import Bernoulli as Bernoulli
     from rbmle.likelihoods import Gaussian as Gaussian
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "rbmle.core.bandit": ("Bandit",),
+    "rbmle.core.errors": ("RBMLEError",),
     "rbmle.core.types": ("Decision",),
     "rbmle.likelihoods": ("Bernoulli", "Gaussian", "Mixture"),
     "rbmle.models": (
@@ -70,13 +72,16 @@ _HOMES = {
         "Uniform",
     ),
 }
+_FOLDERS = ("core", "datasets", "environments", "likelihoods", "models", "policies", "theory")
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604  # strings, all of them
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from its home."""
+    """Load a public name from its home, or a folder."""
+    if name in _FOLDERS:
+        return import_module(f"rbmle.{name}")
     if name not in _HOME:
         raise AttributeError(f"rbmle has no {name!r}; it has {', '.join(sorted(_HOME))}")
     value = getattr(import_module(_HOME[name]), name)

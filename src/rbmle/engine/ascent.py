@@ -160,9 +160,10 @@ def biased_ascent(
     """Write f(x_a; θ̃_a), and by how much ℓ_λ at θ̃_a differs from ℓ_λ at the base, for every arm.
 
     θ̃_a is `steps` times a step on a sample of the arm's own block and one along the bias, from
-    the base. Samples of other blocks would move block a not at all, so they are left out. Arms of
-    one block see the same samples. The change of ℓ_λ is estimated on the samples that were replayed,
-    and the base takes the same steps without the bias: what training alone gains cancels out.
+    the base. Samples of other blocks would move the upper layers only, which have settled in the
+    base, so they are left out. Arms of one block see the same samples. The change of ℓ_λ is
+    estimated on the samples that were replayed, and the base takes the same steps without the
+    bias: what training alone gains cancels out.
     """
     theta = net.theta
     width = theta.first.shape[1]

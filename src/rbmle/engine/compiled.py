@@ -34,12 +34,12 @@ def _cache_folder() -> str | None:
     digest = hashlib.blake2b(digest_size=8)
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    home = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    folder = Path(home) if home else Path.home() / ".cache"
-    folder = folder / "rbmle" / f"kernels-{digest.hexdigest()}"
+    given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     try:
+        home = Path(given) if given else Path.home() / ".cache"
+        folder = home / "rbmle" / f"kernels-{digest.hexdigest()}"
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # a RuntimeError where there is no home
         return None
     return str(folder) if os.access(folder, os.W_OK) else None
 
