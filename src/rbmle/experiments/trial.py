@@ -81,6 +81,7 @@ class Run:
 def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Run:
     """Play a trial; `report` is called with the rounds played and the regret, now and then."""
     world = trial.environment
+    _compile(trial)
     bandit = Bandit(trial.policy, arms=world.arms, features=world.features, seed=trial.seed)
     regrets = np.zeros(trial.horizon, np.float32)
     wall, cpu = time.perf_counter(), time.thread_time()
@@ -100,3 +101,12 @@ def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Ru
         wall_seconds=time.perf_counter() - wall,
         versions=versions(),
     )
+
+
+def _compile(trial: Trial) -> None:
+    """Let another bandit play a round, so that no compilation is part of the time of a run."""
+    world = trial.environment
+    other = Bandit(trial.policy, arms=world.arms, features=world.features, seed=trial.seed)
+    offer = world.round(0, trial.seed)
+    other.learn(other.decide(offer.x), 0.0)
+    other.decide(offer.x)
