@@ -128,8 +128,8 @@ def report(
 
 def _table_3(quick: bool, folder: Path, console: Console) -> None:
     """Measure and print Table 3."""
+    from rbmle.core.files import write_text
     from rbmle.studies.table_3 import timings
-    from rbmle.studies.writing import write
 
     console.print("table-3: computation time of a round, on Covertype's shape")
     table = Table("policy", "rounds", "t_step, ms", "t_Z, ms", "paper: t_step", "paper: t_Z")
@@ -147,4 +147,4 @@ def _table_3(quick: bool, folder: Path, console: Console) -> None:
         table.add_row(*cells)
         lines.append(f"| {' | '.join(cells)} |")
     console.print(table)
-    console.print(str(write(folder / "table-3.md", "\n".join(lines) + "\n")), markup=False)
+    console.print(str(write_text(folder / "table-3.md", "\n".join(lines) + "\n")), markup=False)

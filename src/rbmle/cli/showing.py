@@ -1,12 +1,13 @@
 """What is shown of runs: tables on the screen, curves and records on disk."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from rbmle.core.files import write_text
 
 
 def show(runs: list[Any], out: Path, console: Console) -> None:
@@ -59,7 +60,4 @@ def write_records(runs: list[Any], path: Path) -> None:
         }
         for run in runs
     ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.part")
-    scratch.write_text(json.dumps(lines, indent=1))
-    os.replace(scratch, path)
+    write_text(path, json.dumps(lines, indent=1))

@@ -19,6 +19,7 @@ import numpy as np
 from rbmle.core.arms import Arms
 from rbmle.core.bandit import Bandit
 from rbmle.core.errors import FileError
+from rbmle.core.files import written_whole
 from rbmle.core.policy import Policy
 
 FORMAT = "rbmle bandit"
@@ -49,19 +50,11 @@ def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
         "numbers": numbers,
     }
     target = Path(path)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(scratch, "wb") as file:
-            with zipfile.ZipFile(file, "w") as zipped:
-                zipped.writestr(MANIFEST, json.dumps(manifest, indent=1))
-                for name in sorted(arrays):
-                    with zipped.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array(entry, arrays[name], allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, target)
-    finally:
-        scratch.unlink(missing_ok=True)
+    with written_whole(target) as file, zipfile.ZipFile(file, "w") as zipped:
+        zipped.writestr(MANIFEST, json.dumps(manifest, indent=1))
+        for name in sorted(arrays):
+            with zipped.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, arrays[name], allow_pickle=False)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # the new name is on disk too

@@ -1,7 +1,6 @@
 """Runs on disk, one file each, named by their trial's content: a finished trial is never repeated."""
 
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rbmle.core.files import written_whole
 from rbmle.experiments.trial import Run, Trial
 
 ENDING = ".run"
@@ -32,8 +32,6 @@ class Store:
 
     def put(self, run: Run) -> None:
         """Write a run beside its place, to disk, and then put it there in one step."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        scratch = self.folder / f".{run.id}.{os.getpid()}.part"
         record = {
             "id": run.id,
             "settings": run.settings,
@@ -41,17 +39,13 @@ class Store:
             "wall_seconds": run.wall_seconds,
             "versions": run.versions,
         }
-        try:
-            with open(scratch, "wb") as file:
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as zipped:
-                    zipped.writestr("run.json", json.dumps(record, indent=1))
-                    with zipped.open("regrets.npy", "w") as entry:
-                        np.lib.format.write_array(entry, run.regrets, allow_pickle=False)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(scratch, self.path(run.id))
-        finally:
-            scratch.unlink(missing_ok=True)
+        with (
+            written_whole(self.path(run.id)) as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as zipped,
+        ):
+            zipped.writestr("run.json", json.dumps(record, indent=1))
+            with zipped.open("regrets.npy", "w") as entry:
+                np.lib.format.write_array(entry, run.regrets, allow_pickle=False)
 
     def all(self) -> Iterator[Run]:
         """Yield every whole run, in the order of their ids."""

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from rbmle.core.files import write_text
 from rbmle.experiments.figures import panel_figure
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import latex, markdown, mean_table
 from rbmle.experiments.trial import Trial
 from rbmle.studies.base import Plan, Study
 from rbmle.studies.published import PAPER
-from rbmle.studies.writing import write
 
 
 def trials(plan: Plan) -> list[Trial]:
@@ -19,9 +19,9 @@ def trials(plan: Plan) -> list[Trial]:
 def render(summary: Summary, out: Path) -> list[Path]:
     """Write the table in Markdown and LaTeX, ours beside the paper's, and all curves."""
     return [
-        write(out / "table-1.md", markdown(mean_table(summary))),
-        write(out / "table-1.tex", latex(mean_table(summary))),
-        write(out / "table-1-beside-the-paper.md", markdown(mean_table(summary, PAPER))),
+        write_text(out / "table-1.md", markdown(mean_table(summary))),
+        write_text(out / "table-1.tex", latex(mean_table(summary))),
+        write_text(out / "table-1-beside-the-paper.md", markdown(mean_table(summary, PAPER))),
         *panel_figure(summary, out / "table-1-curves"),
     ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rbmle.core.errors import SettingError
+from rbmle.core.files import write_text
 from rbmle.experiments.summary import Summary
 from rbmle.policies import POLICIES
 
@@ -51,10 +52,7 @@ class Tuned:
 
     def write(self, path: Path) -> None:
         """Write the constants as JSON."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}.part")
-        scratch.write_text(json.dumps(dict(sorted(self.constants.items())), indent=1) + "\n")
-        scratch.replace(path)
+        write_text(path, json.dumps(dict(sorted(self.constants.items())), indent=1) + "\n")
 
     @staticmethod
     def read(path: Path) -> "Tuned":

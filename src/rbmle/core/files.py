@@ -1,0 +1,29 @@
+"""Files that are written whole or not at all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file beside the path, which takes its place when all is on disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(scratch, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text, whole or not at all, and return its path."""
+    with written_whole(path) as file:
+        file.write(text.encode())
+    return path
