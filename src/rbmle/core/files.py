@@ -20,6 +20,11 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name is on disk too
+    finally:
+        os.close(folder)
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -49,17 +49,11 @@ def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
         "arrays": sorted(arrays),
         "numbers": numbers,
     }
-    target = Path(path)
-    with written_whole(target) as file, zipfile.ZipFile(file, "w") as zipped:
+    with written_whole(Path(path)) as file, zipfile.ZipFile(file, "w") as zipped:
         zipped.writestr(MANIFEST, json.dumps(manifest, indent=1))
         for name in sorted(arrays):
             with zipped.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, arrays[name], allow_pickle=False)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the new name is on disk too
-    finally:
-        os.close(folder)
 
 
 def load(path: str | os.PathLike[str], policy: Policy[Any] | None = None) -> Bandit:

@@ -80,18 +80,8 @@ class Network:
             theta.shift[:] = _uniform(m, (1,), rng)
         start = Parameters(*(part.copy() for part in theta))
         ages, clock = np.zeros(len(theta.first)), np.zeros(1)
-        return self.net(theta, start, ages, clock, features)
-
-    def net(
-        self,
-        theta: Parameters,
-        start: Parameters,
-        ages: np.ndarray,
-        clock: np.ndarray,
-        features: int,
-    ) -> Net:
-        """Return the engine's view of the network."""
-        return Net(theta, start, ages, clock, features, self.m**0.5, float(self.start != "paired"))
+        biased = float(self.start != "paired")
+        return Net(theta, start, ages, clock, features, self.m**0.5, biased)
 
     def grow(self, net: Net, blocks: int, rng: np.random.Generator) -> Net:
         """Return the network with more blocks at their start, and all else as it is."""

@@ -57,7 +57,7 @@ class Plan:
         world = Classification(
             dataset=dataset, preprocessing=self.preprocessing, data_dir=self.data_dir
         )
-        horizon = QUICK_ROUNDS if self.quick else HORIZONS[dataset]
+        horizon = self.horizon(dataset)
         return Trial(policy=policy, name=name, environment=world, horizon=horizon, seed=seed)
 
     def compared(self, datasets: tuple[str, ...]) -> list[Trial]:

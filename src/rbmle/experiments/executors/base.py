@@ -1,6 +1,6 @@
 """What an executor promises: a map over trials, in any order, each run stored as it finishes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from rbmle.experiments.heartbeat import Heartbeat
@@ -19,9 +19,8 @@ class Executor(Protocol):
 def finish(trial: Trial, store: Store) -> Run:
     """Play a trial, and store its run; what an executor does somewhere else."""
     heartbeat = Heartbeat.of(trial, store)
-    report: Callable[[int, float], None] = heartbeat.beat
     try:
-        run = play(trial, report)
+        run = play(trial, heartbeat.beat)
         store.put(run)
     finally:
         heartbeat.stop()
