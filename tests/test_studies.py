@@ -1,23 +1,35 @@
 """Every table and figure of the paper builds, and the commands that make them."""
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from rbmle.cli import app
 from rbmle.core.errors import SettingError
 from rbmle.experiments.store import Store
-from rbmle.studies import STUDIES, Plan, Tuned, base
-from rbmle.studies.published import TABLE_1, TABLE_2
-from rbmle.studies.tuned import GRID, grid
+from rbmle.policies import POLICIES
+from rbmle.studies import STUDIES, Plan, Tuned, base, table_3, table_3_dense
+from rbmle.studies.dense_inverse import Inversion, Update, sherman_morrison, sizes_that_fit
+from rbmle.studies.memory import free_bytes
+from rbmle.studies.progress import seconds_left
+from rbmle.studies.published import DATASETS, TABLE_1, TABLE_2
+from rbmle.studies.step_time import PARAMETERS, TimedExact, timed
+from rbmle.studies.tuned import CONSTANTS, GRID, Choice
+from rbmle.studies.tuning import edges, grid
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make quick studies quicker still."""
     monkeypatch.setattr(base, "QUICK_ROUNDS", 25)
+    monkeypatch.setattr(table_3, "QUICK_ROUNDS", 15)
+    monkeypatch.setattr(table_3_dense, "QUICK_UPDATED", (20, 40))
+    monkeypatch.setattr(table_3_dense, "QUICK_INVERTED", (20, 40))
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -40,7 +52,7 @@ def test_every_policy_is_tuned_on_the_same_grid() -> None:
     assert {1.0, 1e-1, 1e-3, 1e-5} <= set(GRID)  # the paper's
     found = grid(base.POLICIES)
     assert len(found) == 6 * len(GRID)  # BootstrappedNN has no such constant
-    assert {shown for _, shown, _ in found} >= {"neural-ucb@0.1", "lin-rbmle@1e-05"}
+    assert {name for name, _ in found} >= {"neural-ucb@0.1", "lin-rbmle@1e-05"}
 
 
 def test_a_study_runs_and_writes_its_files(tmp_path: Path) -> None:
@@ -63,6 +75,8 @@ def test_table_1_is_printed_and_written(tmp_path: Path, monkeypatch: pytest.Monk
     folder = tmp_path / "quick" / "standard"
     assert "Mushroom" in (folder / "table-1.md").read_text()
     assert "\\begin{tabular}" in (folder / "table-1.tex").read_text()
+    for name in ("table-1.md", "table-1.tex", "table-1.html"):
+        assert "Constants: as shipped with rbmle" in (folder / name).read_text()
     runs = list(Store(folder=folder / "runs").all())
     assert len(runs) == 14
     page = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "page.html")])
@@ -76,21 +90,154 @@ def test_tuning_records_the_best_and_reproduce_uses_it(tmp_path: Path) -> None:
         app, [*arguments, "--seeds", "1", "--executor", "serial", "--out", str(tmp_path)]
     )
     assert result.exit_code == 0, result.output
-    constants = json.loads((tmp_path / "tuned.json").read_text())
-    assert set(constants) == {"standard/mushroom/lin-rbmle"}
     runs = list(Store(folder=tmp_path / "runs").all())
-    assert {run.seed for run in runs} == {1000}
     best = min(runs, key=lambda run: (run.final_regret, float(run.policy.partition("@")[2])))
-    chosen = Tuned.read(tmp_path / "tuned.json").policy("lin-rbmle", "mushroom", "standard")
+    tuned = Tuned.read(tmp_path / "tuned.json")
+    assert set(tuned.choices) == {"standard/mushroom/lin-rbmle"}
+    choice = tuned.choices["standard/mushroom/lin-rbmle"]
+    assert choice.regrets == {run.policy.partition("@")[2]: run.final_regret for run in runs}
+    assert (choice.seeds, choice.rounds, choice.versions) == ([1000], 60, best.versions)
+    assert f"**{best.final_regret:.1f}**" in result.output
+    chosen = tuned.policy("lin-rbmle", "mushroom", "standard")
     assert repr(chosen) == best.settings["settings"]
 
 
-def test_table_3_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rbmle.studies.table_3.QUICK_ROUNDS", 10)
-    result = CliRunner().invoke(app, ["reproduce", "table-3", "--quick", "--out", str(tmp_path)])
+def test_a_choice_at_an_edge_of_the_grid_is_warned_of() -> None:
+    found = {"inside": _choice(0.01), "low": _choice(1e-5), "high": _choice(1.0)}
+    assert edges(found) == ["low (1e-05)", "high (1)"]
+
+
+def test_choices_are_read_as_they_were_written(tmp_path: Path) -> None:
+    tuned = Tuned(choices={"standard/adult/neural-ucb": _choice(0.1)})
+    tuned.write(tmp_path / "tuned.json")
+    assert Tuned.read(tmp_path / "tuned.json").choices == tuned.choices
+
+
+def test_the_shipped_constants_are_of_this_grid_and_of_seeds_not_reported() -> None:
+    assert (files("rbmle.studies") / "tuned.json").is_file()
+    shipped = Tuned.shipped()
+    for key, choice in shipped.choices.items():
+        preprocessing, dataset, name = key.split("/")
+        assert dataset in DATASETS
+        assert choice.regrets.keys() == {f"{constant:g}" for constant in GRID}
+        assert choice.regrets[f"{choice.constant:g}"] == min(choice.regrets.values())
+        assert not set(choice.seeds) & set(Plan().seeds)
+        policy = shipped.policy(name, dataset, preprocessing)
+        assert getattr(policy, CONSTANTS[name]) == choice.constant
+
+
+def test_a_study_says_where_its_constants_come_from() -> None:
+    tuned = Tuned(choices={"standard/adult/neural-ucb": _choice(0.1)}, source="from mine.json")
+    assert tuned.policy("neural-ucb", "adult", "standard").exploration == 0.1
+    assert tuned.policy("neural-ucb", "adult", "paper") == POLICIES["neural-ucb"]()
+    assert "from mine.json, chosen on 1 unreported seed and 7 rounds; on magic the default" in (
+        tuned.origin("standard", ["adult", "magic"])
+    )
+    assert "nothing is tuned" in tuned.origin("paper", ["adult"])
+
+
+def test_given_constants_take_the_place_of_shipped_ones(tmp_path: Path) -> None:
+    path, out = tmp_path / "mine.json", tmp_path / "out"
+    Tuned(choices={"standard/digits/neural-rbmle-ga": _choice(0.1)}).write(path)
+    arguments = ["reproduce", "figure-3", "--quick", "--tuned", str(path), "--executor", "serial"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(out)])
     assert result.exit_code == 0, result.output
-    text = (tmp_path / "quick" / "standard" / "table-3.md").read_text()
-    assert "neural-ucb" in text
+    folder = out / "quick" / "standard"
+    assert "Constants: from mine.json" in (folder / "figure-3.html").read_text()
+    assert all(
+        "bias=0.1," in run.settings["settings"] for run in Store(folder=folder / "runs").all()
+    )
+
+
+def test_table_3_is_written_and_measures_only_what_is_missing(tmp_path: Path) -> None:
+    arguments = ["reproduce", "table-3", "--quick", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "quick" / "standard"
+    written = (folder / "table-3.md").read_text()
+    for text in ("NeuralUCB", "9,697", "t = 15", "extrapolated by p^2", "extrapolated by p^3"):
+        assert text in written
+    assert "\\begin{tabular}" in (folder / "table-3.tex").read_text()
+    records = {path: path.read_text() for path in (folder / "table-3").iterdir()}
+    assert len(records) == 4  # three policies, and the dense inverse
+    lost, damaged, *whole = records
+    lost.unlink()
+    damaged.write_text("{")
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert json.loads(damaged.read_text())["settings"] == json.loads(records[damaged])["settings"]
+    assert lost.exists()
+    assert all(path.read_text() == records[path] for path in whole)
+
+
+def test_a_stopped_table_3_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(table_3, "dense_points", stopped)
+    result = CliRunner().invoke(app, ["reproduce", "table-3", "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 130
+    assert "type the same command to go on" in " ".join(result.output.split())
+    assert len(list((tmp_path / "quick" / "standard" / "table-3").iterdir())) == 3
+
+
+def test_the_clock_of_Z_runs_within_the_round() -> None:
+    exact, seen = TimedExact(), []
+    policy = POLICIES["neural-ucb"](precision=exact)  # type: ignore[call-arg]  # of policies with a Z
+    times = timed(policy, 5, exact.clock, lambda wall: seen.append(len(wall)))
+    assert seen == [1, 2, 3, 4, 5]
+    assert (times.Z > 0).all()
+    assert (times.Z < times.wall).all()
+    assert "Clock" not in repr(policy)  # a row's name is made of it
+
+
+def test_the_time_left_is_exact_for_rounds_that_grow_with_their_square() -> None:
+    """t rounds take 2t + 3t³."""
+    t = np.arange(101.0)
+    wall = np.diff(2 * t + 3 * t**3)
+    assert seconds_left(wall[:30], 100) == pytest.approx(wall[30:].sum())
+    assert seconds_left(wall[:5], 100) is None
+
+
+def test_a_rank_one_update_in_place_is_the_inverse() -> None:
+    g = np.arange(5, dtype=np.float32)
+    inverse = np.eye(5, dtype=np.float32)
+    sherman_morrison(inverse, g)
+    np.testing.assert_allclose(inverse, np.linalg.inv(np.eye(5) + np.outer(g, g)), atol=1e-6)
+
+
+def test_a_matrix_too_large_for_memory_is_made_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sizes_that_fit((10, 20, 40), free=10**9) == [10, 20, 40]
+    assert sizes_that_fit((10, 20, 40), free=5 * 30**2) == [10, 20, 30]
+    assert sizes_that_fit((10, 20, 40), free=0) == [10]
+    monkeypatch.setattr(table_3_dense, "free_bytes", lambda: 5 * 30**2)
+    console = Console(record=True, width=200)
+    updates, _ = table_3_dense.dense_points(True, tmp_path, console)
+    assert [update.p for update in updates] == [20, 30]
+    assert "p = 30 is measured in its place" in console.export_text()
+
+
+def test_free_memory_is_that_of_the_container(tmp_path: Path) -> None:
+    machine = tmp_path / "meminfo"
+    assert free_bytes(machine, tmp_path) == 0
+    machine.write_text("MemTotal: 9 kB\nMemAvailable: 8 kB\n")
+    assert free_bytes(machine, tmp_path) == 8192
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert free_bytes(machine, tmp_path) == 4000
+
+
+def test_an_extrapolation_follows_its_law_and_says_so() -> None:
+    half = PARAMETERS // 2
+    updates = [Update(p=half, update=0.5, widths=0.5)]
+    rows = table_3_dense.dense_table(updates, [Inversion(p=half, seconds=1.0)]).rows
+    assert [(entries[1].text, entries[2].text.split()[0]) for _, entries in rows] == [
+        ("1,000", "measured"),
+        ("4,000", "extrapolated"),
+        ("1,000", "measured"),
+        ("8,000", "extrapolated"),
+    ]
 
 
 def test_mistakes_get_a_message(tmp_path: Path) -> None:
@@ -102,3 +249,9 @@ def test_mistakes_get_a_message(tmp_path: Path) -> None:
     ):
         result = CliRunner().invoke(app, arguments)
         assert isinstance(result.exception, SettingError), arguments
+
+
+def _choice(constant: float) -> Choice:
+    """Return a choice out of the grid."""
+    regrets = {f"{tried:g}": float(tried != constant) for tried in GRID}
+    return Choice(constant=constant, regrets=regrets, seeds=[1000], rounds=7, versions={})

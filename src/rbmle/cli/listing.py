@@ -23,8 +23,9 @@ def policies() -> None:
 
 @app.command()
 def datasets() -> None:
-    """List the datasets, with their shape and where they come from."""
+    """List the datasets, with their shape and where they come from, and the synthetic problems."""
     from rbmle.datasets import DATASETS
+    from rbmle.environments import FUNCTIONS, SYNTHETIC
 
     table = Table("dataset", "title", "rows", "features", "classes", "licence", "with the package")
     for name, source in DATASETS.items():
@@ -32,3 +33,9 @@ def datasets() -> None:
         shipped = "yes" if source.shipped else "downloaded"
         table.add_row(name, source.title, *shape, source.licence, shipped)
     Console().print(table)
+    drawn = Table("synthetic", "reward function", "noise", "features", "arms")
+    for name, world in SYNTHETIC.items():
+        formula = (FUNCTIONS[world.function].__doc__ or "").splitlines()[0]
+        noise = str(world.settings["noise"])
+        drawn.add_row(name, formula, noise, str(world.features), str(world.arms))
+    Console().print(drawn)

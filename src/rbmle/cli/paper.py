@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.markdown import Markdown
 
 from rbmle.cli.app import app
 from rbmle.cli.options import DataDir, ExecutorName, Jobs, Preprocessing, listed
@@ -21,7 +21,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option(help="Fewer seeds and rounds, from shipped data.")] = False,
     preprocess: Preprocessing = "standard",
     tuned: Annotated[
-        Path | None, typer.Option(help="Constants that rbmle tune wrote; else the defaults.")
+        Path | None, typer.Option(help="Constants that rbmle tune wrote; else those that ship.")
     ] = None,
     jobs: Jobs = -1,
     executor: ExecutorName = "processes",
@@ -31,30 +31,25 @@ def reproduce(
     """Run a table or figure of the paper, and write it beside the published one."""
     from rbmle.experiments.report import write_report
     from rbmle.experiments.summary import summarise
-    from rbmle.studies import PAPER, STUDIES, Plan, Tuned
+    from rbmle.studies import PAPER, STUDIES, Plan, Tuned, table_3
 
     console = Console()
-    names = [*STUDIES, "table-3"]
+    names = [*STUDIES, table_3.NAME]
     if study not in (*names, "all"):
         raise SettingError(f"there is no study {study!r}; there are {', '.join(names)} and all")
-    constants = Tuned() if tuned is None else Tuned.read(tuned)
+    constants = Tuned.shipped() if tuned is None else Tuned.read(tuned)
     plan = Plan(quick=quick, preprocessing=preprocess, data_dir=data_dir, tuned=constants)
     folder = out / ("quick" if quick else "paper") / preprocess
     for name in names if study == "all" else [study]:
-        if name == "table-3":
-            _table_3(quick, folder, console)
+        if name == table_3.NAME:
+            _measure(quick, folder, console)
             continue
         chosen = STUDIES[name]
         console.print(f"{name}: {chosen.title}")
         summary = summarise(run_missing(chosen.trials(plan), folder, executor, jobs, console))
-        files = chosen.render(summary, folder)
-        report = folder / f"{name}.html"
-        write_report(summary, report, published=PAPER, title=f"{name}: {chosen.title}")
-        tables = [file for file in files if file.suffix == ".md"]
-        if tables:
-            console.print(tables[0].read_text(), markup=False)
-        for file in (*files, report):
-            console.print(str(file), markup=False, highlight=False, soft_wrap=True)
+        report, note = folder / f"{name}.html", plan.note(summary)
+        write_report(summary, report, published=PAPER, title=f"{name}: {chosen.title}", note=note)
+        _show([*chosen.render(summary, folder, note), report], console)
 
 
 @app.command()
@@ -62,20 +57,20 @@ def tune(
     dataset: Annotated[str, typer.Option(help="Names of datasets, with commas between.")],
     policy: Annotated[str, typer.Option(help="Names of policies, or 'paper'.")] = "paper",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each trial.")] = 5000,
-    seeds: Annotated[int, typer.Option(min=1, help="Trials of each, on seeds not reported.")] = 2,
+    seeds: Annotated[int, typer.Option(min=1, help="Trials of each, on seeds not reported.")] = 3,
     preprocess: Preprocessing = "standard",
     jobs: Jobs = -1,
     executor: ExecutorName = "processes",
     out: Annotated[Path, typer.Option(help="Folder for runs and tuned.json.")] = RESULTS / "tune",
     data_dir: DataDir = None,
 ) -> None:
-    """Choose the constant of each policy on the paper's grid, and record it."""
+    """Choose the constant of each policy on the paper's grid, and record how it was chosen."""
     from rbmle.environments import Classification
     from rbmle.experiments.summary import summarise
-    from rbmle.experiments.tables import markdown, mean_table
-    from rbmle.experiments.trial import Trial
+    from rbmle.experiments.tables import markdown
     from rbmle.studies.base import POLICIES
-    from rbmle.studies.tuned import CONSTANTS, FIRST_SEED, Tuned, grid
+    from rbmle.studies.tuned import CONSTANTS, Tuned
+    from rbmle.studies.tuning import choices, edges, grid_table, tuning_trials
 
     console = Console()
     names = [
@@ -83,28 +78,23 @@ def tune(
     ]
     if not names:
         raise SettingError(f"{policy} has no constant to tune; there are {', '.join(CONSTANTS)}")
+    path = out / "tuned.json"
+    known = Tuned.read(path) if path.exists() else Tuned()
     worlds = [
         Classification(dataset=name, preprocessing=preprocess, data_dir=data_dir)
         for name in listed(dataset)
     ]
-    trials = [
-        Trial(
-            policy=value,
-            name=shown,
-            environment=world,
-            horizon=min(rounds, world.rows),
-            seed=FIRST_SEED + seed,
-        )
-        for world in worlds
-        for _, shown, value in grid(names)
-        for seed in range(seeds)
-    ]
+    trials = tuning_trials(names, worlds, rounds, seeds)
     summary = summarise(run_missing(trials, out, executor, jobs, console))
-    console.print(markdown(mean_table(summary)), markup=False)
-    path = out / "tuned.json"
-    known = Tuned.read(path) if path.exists() else Tuned()
-    known.with_best(summary).write(path)
-    console.print(f"The best constants are in {path}; give them to rbmle reproduce --tuned {path}.")
+    for problem in summary.problems:
+        console.print(markdown(grid_table(summary, problem)), markup=False, soft_wrap=True)
+    found = choices(summary)
+    if at_edges := edges(found):
+        console.print(
+            f"Warning: at an edge of the grid, so a better one may lie beyond: {', '.join(at_edges)}."
+        )
+    Tuned(choices=known.choices | found).write(path)
+    console.print(f"The choices are in {path}; give them to rbmle reproduce --tuned {path}.")
 
 
 @app.command()
@@ -126,25 +116,28 @@ def report(
     Console().print(f"The report is in {path}.")
 
 
-def _table_3(quick: bool, folder: Path, console: Console) -> None:
-    """Measure and print Table 3."""
-    from rbmle.core.files import write_text
-    from rbmle.studies.table_3 import timings
+def _measure(quick: bool, folder: Path, console: Console) -> None:
+    """Measure what table 3 lacks, and show it."""
+    from rbmle.studies import table_3
 
-    console.print("table-3: computation time of a round, on Covertype's shape")
-    table = Table("policy", "rounds", "t_step, ms", "t_Z, ms", "paper: t_step", "paper: t_Z")
-    lines = ["| policy | rounds | t_step, ms | t_Z, ms | paper: t_step, ms | paper: t_Z, ms |"]
-    lines.append("|---|---:|---:|---:|---:|---:|")
-    for row in timings(quick):
-        cells = (
-            row.policy,
-            f"{row.rounds:,}",
-            f"{row.step:.2f}",
-            "–" if row.Z is None else f"{row.Z:.2f}",
-            f"{row.published_step:,.0f}",
-            "–" if row.published_Z is None else f"{row.published_Z:,.0f}",
+    console.print(f"{table_3.NAME}: {table_3.TITLE}")
+    try:
+        _show(table_3.write_table(quick, folder, console), console)
+    except KeyboardInterrupt:
+        console.print(
+            f"Stopped. The rows that were finished are in {folder / table_3.NAME}; "
+            "type the same command to go on."
         )
-        table.add_row(*cells)
-        lines.append(f"| {' | '.join(cells)} |")
-    console.print(table)
-    console.print(str(write_text(folder / "table-3.md", "\n".join(lines) + "\n")), markup=False)
+        raise typer.Exit(130) from None
+
+
+def _show(files: list[Path], console: Console) -> None:
+    """Print the first table there is, set if someone looks at it, and where all files are."""
+    tables = [file.read_text() for file in files if file.suffix == ".md"]
+    for text in tables[:1]:
+        if console.is_terminal:
+            console.print(Markdown(text))
+        else:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+    for file in files:
+        console.print(str(file), markup=False, highlight=False, soft_wrap=True)

@@ -1,7 +1,7 @@
 """Running trials: `rbmle run` and `rbmle demo`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -10,6 +10,9 @@ from rbmle.cli.app import app
 from rbmle.cli.options import DataDir, ExecutorName, Jobs, Preprocessing, listed
 from rbmle.cli.showing import show, write_records
 from rbmle.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from rbmle.environments import Environment
 
 USUAL_ROUNDS = 2000
 
@@ -40,7 +43,7 @@ def run(
     data_dir: DataDir = None,
 ) -> None:
     """Compare policies on datasets; runs that are in the folder already are not repeated."""
-    from rbmle.environments import Classification
+    from rbmle.environments import SYNTHETIC, Classification
     from rbmle.experiments.choices import policies as chosen_policies
     from rbmle.experiments.trial import Trial
     from rbmle.policies import POLICIES
@@ -48,20 +51,15 @@ def run(
     console = Console()
     names = list(POLICIES) if policy == "all" else listed(policy)
     chosen = chosen_policies(names, settings or [])
-    worlds = [
-        Classification(dataset=name, target=target, preprocessing=preprocess, data_dir=data_dir)
+    worlds: dict[str, Environment] = {
+        name: SYNTHETIC.get(name)
+        or Classification(dataset=name, target=target, preprocessing=preprocess, data_dir=data_dir)
         for name in listed(dataset)
-    ]
-    horizons = {world: rounds or min(USUAL_ROUNDS, world.rows) for world in worlds}
-    for world, horizon in horizons.items():
-        if horizon > world.rows and not recycle:
-            raise SettingError(
-                f"{horizon} rounds are more than the {world.rows} rows of {world.dataset}; "
-                f"use --rounds {world.rows} or less, or --recycle"
-            )
+    }
+    horizons = {name: _horizon(name, world.rows, rounds, recycle) for name, world in worlds.items()}
     trials = [
-        Trial(policy=value, name=name, environment=world, horizon=horizon, seed=seed)
-        for world, horizon in horizons.items()
+        Trial(policy=value, name=name, environment=world, horizon=horizons[problem], seed=seed)
+        for problem, world in worlds.items()
         for name, value in chosen.items()
         for seed in range(seeds)
     ]
@@ -97,6 +95,18 @@ def demo(
         for seed in range(seeds)
     ]
     show(run_missing(trials, out, executor, -1, console), out, console)
+
+
+def _horizon(name: str, rows: int | None, rounds: int | None, recycle: bool) -> int:
+    """Return the rounds to play on a problem; a synthetic one has no rows, and no end."""
+    if rows is None:
+        return rounds or USUAL_ROUNDS
+    if rounds is not None and rounds > rows and not recycle:
+        raise SettingError(
+            f"{rounds} rounds are more than the {rows} rows of {name}; "
+            f"use --rounds {rows} or less, or --recycle"
+        )
+    return rounds or min(USUAL_ROUNDS, rows)
 
 
 def run_missing(trials: list[Any], out: Path, name: str, jobs: int, console: Console) -> list[Any]:

@@ -6,15 +6,18 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Float
 
+from rbmle.core.types import Encoding
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """A context that all arms share, and for each arm what it would pay and its mean.
+    """What is known of the arms, and for each arm what it would pay and its mean.
 
-    Means are for regret, and never shown to a policy.
+    The environment's encoding says whether arms share x, or have a row each. Means are for regret,
+    and never shown to a policy.
     """
 
-    x: Float[np.ndarray, " features"]
+    x: Float[np.ndarray, " features"] | Float[np.ndarray, "arms features"]
     rewards: Float[np.ndarray, " arms"]
     means: Float[np.ndarray, " arms"]
 
@@ -30,6 +33,16 @@ class Environment(Protocol):
     @property
     def features(self) -> int:
         """Return d."""
+        ...
+
+    @property
+    def encoding(self) -> Encoding:
+        """Return how arms see features."""
+        ...
+
+    @property
+    def rows(self) -> int | None:
+        """Return how many rounds there are before one comes again; None if none ever does."""
         ...
 
     @property

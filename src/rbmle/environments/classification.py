@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rbmle.core.randomness import Purpose, generator
+from rbmle.core.types import Encoding
 from rbmle.datasets import Dataset, load
 from rbmle.environments.base import Round
 
@@ -43,6 +44,11 @@ class Classification:
     def features(self) -> int:
         """Return the number of features."""
         return int(self.data.X.shape[1])
+
+    @property
+    def encoding(self) -> Encoding:
+        """Return DISJOINT: all arms share a row."""
+        return Encoding.DISJOINT
 
     @property
     def rows(self) -> int:

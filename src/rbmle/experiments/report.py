@@ -35,13 +35,20 @@ write_report(summarise(store.all()), Path("report.html"))</code></pre>
 
 
 def write_report(
-    summary: Summary, path: Path, published: Published | None = None, title: str = TITLE
+    summary: Summary,
+    path: Path,
+    published: Published | None = None,
+    title: str = TITLE,
+    note: str = "",
 ) -> None:
-    """Write the report of a summary, beside the published numbers if there are some."""
+    """Write the report of a summary, beside the published numbers if there are some.
+
+    `note` is said before any number.
+    """
     page = Template(_asset("page.html")).substitute(
         title=escape(title),
         lead=escape(_lead(summary)),
-        body=_body(summary, published) if summary.cells else EMPTY,
+        body=_body(summary, published, note) if summary.cells else EMPTY,
         data=_data(summary),
         css=_asset("page.css"),
         js=_asset("chart.js"),
@@ -50,11 +57,12 @@ def write_report(
     path.write_text(page, encoding="utf-8")
 
 
-def _body(summary: Summary, published: Published | None) -> str:
+def _body(summary: Summary, published: Published | None, note: str) -> str:
     """Return all sections."""
+    notices = [*([note] if note else []), *_notices(summary, published)]
     return "\n".join(
         [
-            *(f'<p class="notice">{escape(text)}</p>' for text in _notices(summary, published)),
+            *(f'<p class="notice">{escape(text)}</p>' for text in notices),
             _section("Mean regret", _table(mean_table(summary, published))),
             _section("Deviation over seeds", _table(std_table(summary, published))),
             _section("Where we lose", _losses(summary, published)),

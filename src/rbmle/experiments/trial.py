@@ -82,7 +82,7 @@ def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Ru
     """Play a trial; `report` is called with the rounds played and the regret, now and then."""
     world = trial.environment
     _compile(trial)
-    bandit = Bandit(trial.policy, arms=world.arms, features=world.features, seed=trial.seed)
+    bandit = _bandit(trial)
     regrets = np.zeros(trial.horizon, np.float32)
     wall, cpu = time.perf_counter(), time.thread_time()
     for t in range(trial.horizon):
@@ -103,10 +103,21 @@ def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Ru
     )
 
 
+def _bandit(trial: Trial) -> Bandit:
+    """Return the bandit of a trial, before any data."""
+    world = trial.environment
+    return Bandit(
+        trial.policy,
+        arms=world.arms,
+        features=world.features,
+        encoding=world.encoding,
+        seed=trial.seed,
+    )
+
+
 def _compile(trial: Trial) -> None:
     """Let another bandit play a round, so that no compilation is part of the time of a run."""
-    world = trial.environment
-    other = Bandit(trial.policy, arms=world.arms, features=world.features, seed=trial.seed)
-    offer = world.round(0, trial.seed)
+    other = _bandit(trial)
+    offer = trial.environment.round(0, trial.seed)
     other.learn(other.decide(offer.x), 0.0)
     other.decide(offer.x)

@@ -1,12 +1,13 @@
 """What a study is: the trials of one table or figure, and how they are shown."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rbmle.environments import Classification
 from rbmle.experiments.summary import Summary
+from rbmle.experiments.tables import Table
 from rbmle.experiments.trial import Trial
 from rbmle.studies.published import DATASETS, HORIZONS
 from rbmle.studies.tuned import Tuned
@@ -32,7 +33,7 @@ class Plan:
     quick: bool = False  # fewer seeds and rounds, from shipped data
     preprocessing: str = "standard"
     data_dir: Path | None = None
-    tuned: Tuned = field(default_factory=Tuned)
+    tuned: Tuned = field(default_factory=Tuned.shipped)
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -60,6 +61,15 @@ class Plan:
         horizon = self.horizon(dataset)
         return Trial(policy=policy, name=name, environment=world, horizon=horizon, seed=seed)
 
+    def note(self, summary: Summary) -> str:
+        """Return how much was played, and where the constants come from."""
+        rounds = sorted({problem.horizon for problem in summary.problems})
+        datasets = [problem.dataset for problem in summary.problems]
+        return (
+            f"{len(self.seeds)} seeds, {' or '.join(f'{n:,}' for n in rounds)} rounds. "
+            f"{self.tuned.origin(self.preprocessing, datasets)}"
+        )
+
     def compared(self, datasets: tuple[str, ...]) -> list[Trial]:
         """Return the trials of all seven policies on some datasets, each with its tuned constant."""
         return [
@@ -77,4 +87,9 @@ class Study:
     name: str
     title: str
     trials: Callable[[Plan], list[Trial]]
-    render: Callable[[Summary, Path], list[Path]]  # writes files, and returns them
+    render: Callable[[Summary, Path, str], list[Path]]  # writes files with a note, and returns them
+
+
+def noted(table: Table, note: str) -> Table:
+    """Return a table with a note at the end of its caption."""
+    return replace(table, caption=f"{table.caption} {note}")

@@ -13,7 +13,7 @@ def trials(plan: Plan) -> list[Trial]:
     return plan.compared((plan.image(), "mushroom", "shuttle"))
 
 
-def render(summary: Summary, out: Path) -> list[Path]:
+def render(summary: Summary, out: Path, note: str) -> list[Path]:
     """Draw three panels."""
     return list(panel_figure(summary, out / "figure-1"))
 

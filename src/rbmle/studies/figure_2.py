@@ -24,7 +24,7 @@ def trials(plan: Plan) -> list[Trial]:
     return found
 
 
-def render(summary: Summary, out: Path) -> list[Path]:
+def render(summary: Summary, out: Path, note: str) -> list[Path]:
     """Draw three panels."""
     return list(panel_figure(summary, out / "figure-2"))
 

@@ -7,7 +7,7 @@ from rbmle.experiments.figures import panel_figure
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import latex, markdown, mean_table
 from rbmle.experiments.trial import Trial
-from rbmle.studies.base import Plan, Study
+from rbmle.studies.base import Plan, Study, noted
 from rbmle.studies.published import PAPER
 
 
@@ -16,12 +16,13 @@ def trials(plan: Plan) -> list[Trial]:
     return plan.compared(plan.datasets)
 
 
-def render(summary: Summary, out: Path) -> list[Path]:
+def render(summary: Summary, out: Path, note: str) -> list[Path]:
     """Write the table in Markdown and LaTeX, ours beside the paper's, and all curves."""
+    ours, beside = noted(mean_table(summary), note), noted(mean_table(summary, PAPER), note)
     return [
-        write_text(out / "table-1.md", markdown(mean_table(summary))),
-        write_text(out / "table-1.tex", latex(mean_table(summary))),
-        write_text(out / "table-1-beside-the-paper.md", markdown(mean_table(summary, PAPER))),
+        write_text(out / "table-1.md", markdown(ours)),
+        write_text(out / "table-1.tex", latex(ours)),
+        write_text(out / "table-1-beside-the-paper.md", markdown(beside)),
         *panel_figure(summary, out / "table-1-curves"),
     ]
 

@@ -5,17 +5,18 @@ from pathlib import Path
 from rbmle.core.files import write_text
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import latex, markdown, std_table
-from rbmle.studies.base import Study
+from rbmle.studies.base import Study, noted
 from rbmle.studies.published import PAPER
 from rbmle.studies.table_1 import trials
 
 
-def render(summary: Summary, out: Path) -> list[Path]:
+def render(summary: Summary, out: Path, note: str) -> list[Path]:
     """Write the table in Markdown and LaTeX, and ours beside the paper's."""
+    ours, beside = noted(std_table(summary), note), noted(std_table(summary, PAPER), note)
     return [
-        write_text(out / "table-2.md", markdown(std_table(summary))),
-        write_text(out / "table-2.tex", latex(std_table(summary))),
-        write_text(out / "table-2-beside-the-paper.md", markdown(std_table(summary, PAPER))),
+        write_text(out / "table-2.md", markdown(ours)),
+        write_text(out / "table-2.tex", latex(ours)),
+        write_text(out / "table-2-beside-the-paper.md", markdown(beside)),
     ]
 
 

@@ -1,108 +1,110 @@
 """Table 3: computation time of a round, of GA, and of UCB and TS with the exact Z, on Covertype's shape."""
 
-import time
-from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+from rich.console import Console
 
-from rbmle.core.bandit import Bandit
-from rbmle.core.types import Indices, Rows
-from rbmle.engine.layout import Net
-from rbmle.models.precision import Exact
+from rbmle.core.files import write_text
+from rbmle.core.policy import Policy
+from rbmle.experiments.summary import policy_title
+from rbmle.experiments.tables import Entry, Table, latex, markdown
 from rbmle.policies import NeuralRBMLEGA, NeuralTS, NeuralUCB
+from rbmle.studies.measurements import Record, kept
+from rbmle.studies.milliseconds import milliseconds
+from rbmle.studies.progress import watched
 from rbmle.studies.published import TABLE_3 as PUBLISHED
+from rbmle.studies.step_time import ARMS, FEATURES, FILLED, SEED, WIDTH, Clock, TimedExact, timed
+from rbmle.studies.table_3_dense import dense_points, dense_table
 
-ARMS, FEATURES, FILLED = 7, 54, 12
-ROUNDS, QUICK_ROUNDS = 15_000, 300
-MILLISECOND = 1e3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedExact:
-    """The exact Z, with a clock: `spent` has the seconds that were spent on it."""
-
-    exact: Exact = field(default_factory=Exact)
-    spent: list[float] = field(default_factory=lambda: [0.0], compare=False)
-
-    def init(self, net: Net, ridge: float) -> Any:
-        """Return Z = λI."""
-        return self.exact.init(net, ridge)
-
-    def estimates(self, state: Any, net: Net, rows: Rows, m: float) -> tuple[Indices, Indices]:
-        """Return f and the widths."""
-        started = time.perf_counter()
-        found = self.exact.estimates(state, net, rows, m)
-        self.spent[0] += time.perf_counter() - started
-        return found
-
-    def corrected(self, state: Any, net: Net, rows: Rows, amount: float, m: float) -> Indices:
-        """Return f at the corrected parameters."""
-        return self.exact.corrected(state, net, rows, amount, m)
-
-    def add(self, state: Any, net: Net, rows: Rows, m: float) -> None:
-        """Z ← Z + g gᵀ/m."""
-        started = time.perf_counter()
-        self.exact.add(state, net, rows, m)
-        self.spent[0] += time.perf_counter() - started
-
-    def grow(self, state: Any, net: Net, ridge: float) -> None:
-        """Make room for more blocks."""
-        self.exact.grow(state, net, ridge)
+NAME, TITLE = "table-3", "Computation time of a round"
+ROUNDS, QUICK_ROUNDS = 15_000, 1_500
+PARTS = (1 / 15, 1 / 3, 2 / 3, 1)  # of the rounds: 1,000, 5,000, 10,000 and 15,000
+WINDOW = 100  # rounds of a mean
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Milliseconds of a round, on average over all of them, and of Z⁻¹ in it."""
+def write_table(quick: bool, out: Path, console: Console) -> list[Path]:
+    """Measure what the folder lacks, write the tables in Markdown and LaTeX, and return the files."""
+    rows = step_rows(QUICK_ROUNDS if quick else ROUNDS, out / NAME, console)
+    updates, inversions = dense_points(quick, out / NAME, console)
+    tables = (step_table(rows), growth_table(rows), dense_table(updates, inversions))
+    return [
+        write_text(out / f"{NAME}.md", "\n".join(map(markdown, tables))),
+        write_text(out / f"{NAME}.tex", "\n".join(map(latex, tables))),
+    ]
 
-    policy: str
-    rounds: int
-    step: float
-    Z: float | None
-    published_step: float
-    published_Z: float | None
 
-
-def timings(quick: bool) -> list[Timing]:
-    """Return the three rows of the table."""
-    rounds = QUICK_ROUNDS if quick else ROUNDS
-    clocks = {"neural-ucb": TimedExact(), "neural-ts": TimedExact()}
-    policies = {
-        "neural-rbmle-ga": NeuralRBMLEGA(),
-        "neural-ucb": NeuralUCB(precision=clocks["neural-ucb"]),
-        "neural-ts": NeuralTS(precision=clocks["neural-ts"]),
+def step_rows(rounds: int, folder: Path, console: Console) -> dict[str, Record]:
+    """Return the seconds of a round of the three policies; those that the folder has are not played."""
+    ucb, ts = TimedExact(), TimedExact()
+    policies: dict[str, tuple[Policy[Any], Clock]] = {
+        "neural-rbmle-ga": (NeuralRBMLEGA(), Clock()),
+        "neural-ucb": (NeuralUCB(precision=ucb), ucb.clock),
+        "neural-ts": (NeuralTS(precision=ts), ts.clock),
     }
-    found = []
-    for name, policy in policies.items():
-        seconds = _seconds(policy, rounds)
-        spent = clocks[name].spent[0] if name in clocks else None
-        paper = PUBLISHED[name]
-        found.append(
-            Timing(
-                policy=name,
-                rounds=rounds,
-                step=MILLISECOND * seconds / rounds,
-                Z=None if spent is None else MILLISECOND * spent / rounds,
-                published_step=MILLISECOND * float(paper["t_step"] or 0),
-                published_Z=None if paper["t_Z"] is None else MILLISECOND * paper["t_Z"],
-            )
+    shape = {"arms": ARMS, "features": FEATURES, "filled": FILLED, "rounds": rounds, "seed": SEED}
+    return {
+        name: kept(
+            folder,
+            {"policy": repr(policy)} | shape,
+            partial(_row, policy_title(name), policy, clock, rounds, console),
         )
-    return found
+        for name, (policy, clock) in policies.items()
+    }
 
 
-def _seconds(policy: Any, rounds: int) -> float:
-    """Return the time of some rounds, without the compilation of the first."""
-    rng = np.random.default_rng(0)
-    bandit = Bandit(policy, arms=ARMS, features=FEATURES, seed=0)
-    total = 0.0
-    for t in range(rounds + 1):
-        x = np.zeros(FEATURES)
-        x[rng.choice(FEATURES, FILLED, replace=False)] = rng.normal(size=FILLED) / FILLED**0.5
-        right = int(np.abs(x[:ARMS]).argmax())
-        started = time.perf_counter()
-        decision = bandit.decide(x)
-        bandit.learn(decision, float(decision.arm == right))
-        total += (time.perf_counter() - started) if t else 0.0
-        if t == 0 and hasattr(policy, "precision") and isinstance(policy.precision, TimedExact):
-            policy.precision.spent[0] = 0.0
-    return total
+def step_table(rows: dict[str, Record]) -> Table:
+    """Return the paper's table, its numbers beside ours."""
+    rounds = next(iter(rows.values()))["rounds"]
+    fastest = min(float(row["wall"]) for row in rows.values())
+    return Table(
+        caption=(
+            f"Milliseconds of a round with K = {ARMS}, d = {FEATURES} and m = {WIDTH}, mean of {rounds:,} "
+            "rounds; UCB and TS with the exact Z. t_step is the time of deciding and learning, t_Z what the "
+            "widths and the update of Z take of it, gradients included. The paper's are of its own machine."
+        ),
+        corner="Computation time",
+        columns=("t_step, ms", "CPU, ms", "t_Z, ms", "paper: t_step, ms", "paper: t_Z, ms"),
+        rows=tuple(
+            (
+                policy_title(name),
+                (
+                    Entry(text=milliseconds(row["wall"]), is_best=row["wall"] == fastest),
+                    Entry(text=milliseconds(row["cpu"])),
+                    Entry(text=milliseconds(row["Z"])),
+                    Entry(text=milliseconds(PUBLISHED[name]["t_step"])),
+                    Entry(text=milliseconds(PUBLISHED[name]["t_Z"])),
+                ),
+            )
+            for name, row in rows.items()
+        ),
+    )
+
+
+def growth_table(rows: dict[str, Record]) -> Table:
+    """Return the time of a round early and late in the run."""
+    points = list(next(iter(rows.values()))["at"])
+    return Table(
+        caption=f"Milliseconds of a round, mean of the last {WINDOW} rounds up to t.",
+        corner="t_step, ms",
+        columns=tuple(f"t = {int(t):,}" for t in points),
+        rows=tuple(
+            (policy_title(name), tuple(Entry(text=milliseconds(row["at"][t])) for t in points))
+            for name, row in rows.items()
+        ),
+    )
+
+
+def _row(title: str, policy: Policy[Any], clock: Clock, rounds: int, console: Console) -> Record:
+    """Play a policy, and return the mean seconds of a round, and of Z in it if there is one."""
+    with watched(title, rounds, console) as report:
+        times = timed(policy, rounds, clock, report)
+    points = [max(round(part * rounds), 1) for part in PARTS]
+    return {
+        "rounds": rounds,
+        "wall": float(times.wall.mean()),
+        "cpu": float(times.cpu.mean()),
+        "Z": float(times.Z.mean()) if times.Z.any() else None,
+        "at": {str(t): float(times.wall[max(t - WINDOW, 0) : t].mean()) for t in points},
+    }

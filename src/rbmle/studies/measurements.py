@@ -1,0 +1,25 @@
+"""Measurements on disk, one file each, named by their content: what was measured is not measured again."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rbmle.core.files import write_text
+from rbmle.experiments.versions import versions
+
+Record = dict[str, Any]  # JSON
+
+
+def kept(folder: Path, settings: Record, measure: Callable[[], Record]) -> Record:
+    """Return what the folder has for these settings and versions; measure it if there is nothing."""
+    content = {"settings": settings, "versions": versions()}
+    text = json.dumps(content, sort_keys=True)
+    path = folder / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}.json"
+    try:
+        return dict(json.loads(path.read_text())["measured"])
+    except (OSError, ValueError, KeyError, TypeError):  # missing or damaged
+        measured = measure()
+    write_text(path, json.dumps(content | {"measured": measured}, indent=1) + "\n")
+    return measured

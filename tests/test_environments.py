@@ -1,0 +1,225 @@
+"""Every environment keeps every promise, a liar is caught for each, and h is what a hand computes."""
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from rbmle import NeuralUCB, Uniform
+from rbmle.cli import app
+from rbmle.core.errors import SettingError
+from rbmle.core.policy import Policy, unknown
+from rbmle.core.types import Contexts, Indices, Observation
+from rbmle.environments import (
+    SYNTHETIC,
+    BernoulliNoise,
+    Classification,
+    Environment,
+    GaussianNoise,
+    Synthetic,
+)
+from rbmle.environments.reward_functions import Cosine, InnerProduct, Quadratic
+from rbmle.experiments.summary import summarise
+from rbmle.experiments.trial import Run, Trial, play
+from tests.contract.environment_liars import LIARS, Honest
+from tests.contract.environment_promises import PROMISES, Promise, rounds
+
+QUIET = GaussianNoise(deviation=0.1)
+DIGITS = Classification(dataset="digits")
+KEEPERS: dict[str, tuple[Environment, list[Environment]]] = {
+    "honest": (Honest(), [Honest(world=Synthetic(function="quadratic", noise=QUIET))]),
+    "digits": (DIGITS, [replace(DIGITS, preprocessing="paper"), replace(DIGITS, data_dir=Path())]),
+    **{
+        name: (
+            world,
+            [
+                *(other for other in SYNTHETIC.values() if other != world),
+                replace(world, arms=3),
+                replace(world, features=3),
+                replace(world, noise=QUIET),
+                replace(world),
+            ],
+        )
+        for name, world in SYNTHETIC.items()
+    },
+}
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+@pytest.mark.parametrize("name", KEEPERS)
+def test_every_environment_keeps_every_promise(name: str, promise: Promise) -> None:
+    promise(*KEEPERS[name])
+
+
+@pytest.mark.parametrize(("liar", "promise"), LIARS, ids=lambda part: part.__name__)
+def test_a_liar_is_caught(liar: type[Honest], promise: Promise) -> None:
+    others = [liar(world=Synthetic(function="quadratic", noise=QUIET))]
+    with pytest.raises(AssertionError):
+        promise(liar(), others)
+
+
+def test_each_promise_has_a_liar() -> None:
+    assert {promise for _, promise in LIARS} == set(PROMISES)
+
+
+X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.8, -0.6]])
+A = np.array([[1.0, 2.0], [0.0, 2.0]])  # AᵀA = [[1, 2], [2, 8]]
+
+
+def test_quadratic_is_ten_times_the_square() -> None:
+    h = Quadratic(a=np.array([0.6, 0.8]))
+    np.testing.assert_allclose(h.values(X), [3.6, 6.4, 10.0, 0.0], atol=1e-12)
+    assert h.bounds == (0.0, 10.0)
+
+
+def test_inner_product_is_a_quadratic_form() -> None:
+    h = InnerProduct(A=A, largest=(9 + 65**0.5) / 2)
+    np.testing.assert_allclose(h.values(X), [1.0, 8.0, 7.4, 1.6], atol=1e-12)
+
+
+def test_inner_product_is_bounded_by_the_largest_eigenvalue() -> None:
+    h = InnerProduct.draw(5, np.random.default_rng(0))
+    values, vectors = np.linalg.eigh(h.A.T @ h.A)
+    assert h.bounds == pytest.approx((0.0, values[-1]))
+    assert h.values(vectors[:, -1:].T)[0] == pytest.approx(h.largest)
+
+
+def test_cosine_is_of_three_times_the_product() -> None:
+    h = Cosine(a=np.array([0.6, 0.8]))
+    expected = [math.cos(1.8), math.cos(2.4), math.cos(3.0), 1.0]
+    np.testing.assert_allclose(h.values(X), expected, atol=1e-12)
+    assert h.bounds == (-1.0, 1.0)
+
+
+def test_bernoulli_means_are_h_between_its_bounds() -> None:
+    noise, h = BernoulliNoise(), np.array([-1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(noise.means(h, (-1.0, 1.0)), [0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(noise.means(np.array([2.5, 10.0]), (0.0, 10.0)), [0.25, 1.0])
+
+
+@pytest.mark.parametrize("function", ["quadratic", "inner-product", "cosine"])
+def test_bernoulli_rewards_are_zeros_and_ones_with_means_between(function: str) -> None:
+    offers = list(rounds(Synthetic(function=function, noise=BernoulliNoise()), 300))
+    assert {reward for offer in offers for reward in offer.rewards} == {0.0, 1.0}
+    assert all(0 <= offer.means.min() <= offer.means.max() <= 1 for offer in offers)
+
+
+def test_gaussian_noise_has_the_stated_deviation() -> None:
+    noise = [offer.rewards - offer.means for offer in rounds(Synthetic(function="cosine"), 2000)]
+    assert np.std(noise) == pytest.approx(1.0, abs=0.05)
+
+
+def test_contexts_are_spread_evenly_over_the_unit_sphere() -> None:
+    contexts = np.concatenate([offer.x for offer in rounds(SYNTHETIC["cosine"], 2000)])
+    np.testing.assert_allclose(np.linalg.norm(contexts, axis=1), 1.0)
+    np.testing.assert_allclose(contexts.mean(axis=0), 0.0, atol=0.015)  # deviation 0.0025
+    np.testing.assert_allclose(contexts.T @ contexts / len(contexts), np.eye(20) / 20, atol=0.005)
+
+
+def test_problems_with_another_function_have_the_same_contexts() -> None:
+    first, *others = (world.round(7, 3).x for world in SYNTHETIC.values())
+    assert all((first == other).all() for other in others)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"function": "sine"}, "no reward function 'sine'; there are quadratic"),
+        ({"arms": 0}, "arms=0 cannot be"),
+        ({"features": 2.5}, "features=2.5 cannot be"),
+    ],
+)
+def test_a_mistaken_problem_gets_a_message(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        Synthetic(**{"function": "cosine"} | settings)
+
+
+@pytest.mark.parametrize("deviation", [-1.0, math.nan, math.inf])
+def test_a_mistaken_deviation_gets_a_message(deviation: float) -> None:
+    with pytest.raises(SettingError, match="deviation="):
+        GaussianNoise(deviation=deviation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness:
+    """Plays at random, and keeps all that it is shown by the bandit that plays the trial."""
+
+    blocks: list[int] = field(default_factory=list)
+    contexts: list[np.ndarray] = field(default_factory=list)
+    seen: list[Observation] = field(default_factory=list)
+
+    probabilities = unknown
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> None:
+        for kept in (self.blocks, self.contexts, self.seen):
+            kept.clear()
+        self.blocks.append(blocks)
+
+    def index(self, state: None, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        self.contexts.append(contexts.dense())
+        return np.zeros(len(contexts))
+
+    def update(self, state: None, seen: Observation, rng: np.random.Generator) -> None:
+        self.seen.append(seen)
+
+    def grow(self, state: None, blocks: int, rng: np.random.Generator) -> None: ...
+
+
+def test_a_policy_sees_the_contexts_and_the_reward_of_its_arm_alone() -> None:
+    witness, world = Witness(), SYNTHETIC["cosine"]
+    played(witness, world, horizon=30)
+    assert witness.blocks == [1]  # one network, which all arms share
+    for offer, contexts, seen in zip(
+        rounds(world, 30), witness.contexts, witness.seen, strict=True
+    ):
+        np.testing.assert_array_equal(contexts, offer.x)
+        arm = int((offer.x == seen.context.dense()).all(axis=1).argmax())
+        assert seen.reward == offer.rewards[arm]
+
+
+def test_regret_is_of_the_means() -> None:
+    witness, world = Witness(), SYNTHETIC["quadratic-bernoulli"]
+    run = played(witness, world, horizon=30)
+    for offer, seen, regret in zip(rounds(world, 30), witness.seen, run.regrets, strict=True):
+        arm = int((offer.x == seen.context.dense()).all(axis=1).argmax())
+        assert regret == pytest.approx(offer.means.max() - offer.means[arm])
+
+
+def test_neural_ucb_has_less_than_half_the_regret_of_uniform_play_on_cosine() -> None:
+    world = Synthetic(function="cosine", noise=QUIET)  # σ = 1 takes thousands of rounds
+    regret = played(NeuralUCB(), world, horizon=500).final_regret
+    assert regret < played(Uniform(), world, horizon=500).final_regret / 2
+
+
+def test_runs_with_other_noise_are_told_apart_in_tables() -> None:
+    worlds = (SYNTHETIC["cosine"], Synthetic(function="cosine", noise=QUIET))
+    summary = summarise([played(Uniform(), world, horizon=20) for world in worlds])
+    titles = [summary.title(problem) for problem in summary.problems]
+    assert titles == ["cosine (deviation 0.1)", "cosine (deviation 1.0)"]
+
+
+def test_run_and_report_take_synthetic_problems_beside_datasets(tmp_path: Path) -> None:
+    names = ["cosine", "inner-product-bernoulli", "digits"]
+    arguments = ["run", "--dataset", ",".join(names), "--policy", "lin-ucb,uniform"]
+    more = ["--rounds", "20", "--seeds", "2", "--executor", "serial", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, [*arguments, *more])
+    assert result.exit_code == 0, result.output
+    assert all((tmp_path / f"{name}.png").exists() for name in names)
+    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "inner-product-bernoulli" in (tmp_path / "report.html").read_text()
+
+
+def test_synthetic_problems_are_listed_with_the_datasets() -> None:
+    output = CliRunner().invoke(app, ["datasets"]).output
+    assert all(name in output for name in ("synthetic", *SYNTHETIC))
+
+
+def played(policy: Policy[Any], world: Environment, horizon: int) -> Run:
+    """Return a run with seed 0."""
+    name = type(policy).__name__
+    return play(Trial(policy=policy, name=name, environment=world, horizon=horizon, seed=0))
