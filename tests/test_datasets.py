@@ -73,7 +73,7 @@ def test_shipped_files_have_their_checksum_and_their_authors_named() -> None:
 
 def test_digits_are_the_dataset_of_that_name() -> None:
     np.testing.assert_array_equal(digits().X, load("digits").X)
-    assert digits().X.shape == (1797, 61)  # three pixels are black in all
+    assert digits().X.shape == (1797, 62)  # three pixels are black in all; a constant is added
 
 
 def test_a_dataset_is_loaded_once_and_cannot_be_changed() -> None:
@@ -197,30 +197,67 @@ def test_the_default_download_asks_openml_for_the_version_meant(
 
 
 def test_numbers_are_centred_at_the_median_and_scaled_by_their_quartiles() -> None:
-    """Median 2, quartiles 1 and 3: (x − 2) / (2 / 1.349)."""
+    """Median 2, quartiles 1 and 3: z = (x − 2) / (2 / 1.349), and then the soft bound."""
     X = standard(a=[0, 1, 2, 3, 4])
-    np.testing.assert_allclose(X[:, 0], 1.349 / 2 * np.array([-2, -1, 0, 1, 2]), rtol=1e-6)
+    np.testing.assert_allclose(X[:, 0], soft(1.349 / 2 * np.array([-2, -1, 0, 1, 2])), rtol=1e-6)
 
 
-def test_outliers_are_clipped_at_three() -> None:
+def test_numbers_are_also_given_by_rank() -> None:
+    """Shares 0.1, 0.3, 0.5, 0.7, 0.9, less ½, times √12, whatever the distances are."""
+    for last in (4, 1e300):
+        X = standard(a=[2, 0, 3, 1, last])
+        np.testing.assert_allclose(
+            X[:, 1], 12**0.5 * np.array([0, -0.4, 0.2, -0.2, 0.4]), rtol=1e-6
+        )
+
+
+def test_equal_numbers_share_the_middle_of_their_ranks() -> None:
+    """Four 5s have the shares 0 … 0.8, middle 0.4; the 9 has 0.8 … 1, middle 0.9."""
+    X = standard(a=[5, 5, 9, 5, 5])
     np.testing.assert_allclose(
-        standard(a=[0, 1, 2, 3, 1e300])[:, 0], [-1.349, -0.6745, 0, 0.6745, 3], rtol=1e-6
+        X[:, 1], 12**0.5 * np.array([-0.1, -0.1, 0.4, -0.1, -0.1]), rtol=1e-6
     )
 
 
+def test_ranks_of_many_numbers_have_the_variance_one() -> None:
+    X = standard(a=np.random.default_rng(0).normal(size=1000))
+    assert X[:, 1].var() == pytest.approx(1.0, abs=1e-4)
+    assert 1.72 < X[:, 1].max() < 3**0.5
+
+
+@pytest.mark.parametrize("huge", [1e10, 1e300, np.finfo(np.float64).max])
+def test_outliers_are_bounded_by_three(huge: float) -> None:
+    z = soft(np.array([-1.349, -0.6745, 0, 0.6745]))
+    np.testing.assert_allclose(standard(a=[0, 1, 2, 3, huge])[:, 0], [*z, 3], rtol=1e-6)
+    np.testing.assert_allclose(standard(a=[0, -1, -2, -3, -huge])[:, 0], [*-z, -3], rtol=1e-6)
+
+
+def test_the_soft_bound_keeps_the_order() -> None:
+    """A clip makes all of 3 and beyond one number; 4 and 10 deviations stay two."""
+    steps = standard(a=np.linspace(-10, 10, 101) ** 3)
+    assert (np.diff(steps[:, 0]) > 0).all()
+    wild = standard(a=np.sort(np.random.default_rng(0).standard_cauchy(10_000)) ** 5)
+    assert (np.diff(wild[:, 0]) >= 0).all()
+    assert (np.diff(wild[:, 1]) > 0).all()
+    assert np.abs(wild[:, 0]).max() <= 3 * (1 + 1e-6)
+
+
 def test_equal_quartiles_give_way_to_the_standard_deviation() -> None:
-    """Mean 0.8, variance 2.56, deviation 1.6: 4 / 1.6 = 2.5."""
-    np.testing.assert_allclose(standard(a=[0, 0, 0, 0, 4])[:, 0], [0, 0, 0, 0, 2.5], rtol=1e-6)
+    """Mean 0.8, variance 2.56, deviation 1.6: z = 4 / 1.6 = 2.5, and 2.5/√(1 + 25/36) = 15/√61."""
+    X = standard(a=[0, 0, 0, 0, 4])
+    np.testing.assert_allclose(X[:, 0], [0, 0, 0, 0, 15 / 61**0.5], rtol=1e-6)
 
 
-def test_a_missing_number_is_zero_and_is_shown() -> None:
+def test_a_missing_number_is_zero_by_value_and_by_rank_and_is_shown() -> None:
+    """Median, scale and ranks are those of the others."""
     X = standard(a=[0, 1, np.nan, 2, 3, 4], b=[0.0, 1, 1, np.nan, 0, 1])
-    half = 1.349 / 2
-    np.testing.assert_allclose(X[:, 0], [-2 * half, -half, 0, 0, half, 2 * half], rtol=1e-6)
-    np.testing.assert_array_equal(X[:, 1], [0, 0, 1, 0, 0, 0])
-    np.testing.assert_array_equal(X[:, 2], [0, 1, 1, 0, 0, 1])
-    np.testing.assert_array_equal(X[:, 3], [0, 0, 0, 1, 0, 0])
-    assert X.shape == (6, 5)
+    z = soft(1.349 / 2 * np.array([1, 2]))
+    np.testing.assert_allclose(X[:, 0], [-z[1], -z[0], 0, 0, z[0], z[1]], rtol=1e-6)
+    np.testing.assert_allclose(X[:, 1], 12**0.5 * np.array([-0.4, -0.2, 0, 0, 0.2, 0.4]), rtol=1e-6)
+    np.testing.assert_array_equal(X[:, 2], [0, 0, 1, 0, 0, 0])
+    np.testing.assert_array_equal(X[:, 3], [0, 1, 1, 0, 0, 1])
+    np.testing.assert_array_equal(X[:, 4], [0, 0, 0, 1, 0, 0])
+    assert X.shape == (6, 6)
 
 
 def test_categories_are_one_hot_and_missing_is_one_of_them() -> None:
@@ -240,10 +277,22 @@ def test_a_constant_with_gaps_is_only_its_gaps() -> None:
     np.testing.assert_array_equal(standard(a=[1, np.nan, 1])[:, 0], [0, 1, 0])
 
 
-def test_rows_have_a_mean_squared_length_of_one() -> None:
-    """x − 2 over its root mean square, √2: the scale of the only column does not matter."""
-    X = preprocess(table(a=[0, 1, 2, 3, 4]), "standard").X
-    np.testing.assert_allclose(X[:, 0], np.array([-2, -1, 0, 1, 2]) / 2**0.5, rtol=1e-6)
+def test_a_constant_has_half_of_the_mean_squared_length_and_the_features_the_other() -> None:
+    """Of 0, 1, 1, 1 the mean square is ¾, and √(½ / ¾) = √⅔."""
+    X = preprocess(table(a=[0, 1, 1, 1]), "standard").X
+    np.testing.assert_allclose(X[:, 0], (2 / 3) ** 0.5 * np.array([0, 1, 1, 1]), rtol=1e-6)
+    np.testing.assert_allclose(X[:, 1], [0.5**0.5] * 4, rtol=1e-7)
+    assert X.shape == (4, 2)
+
+
+def test_all_features_have_one_scale() -> None:
+    """Rows keep their different lengths."""
+    X = preprocess(table(a=[0, 1, 2, 3, 4], b=[0, 0, 0, 1, 1]), "standard").X
+    z, share = soft(1.349 / 2 * np.array([1, 2])), 12**0.5 * np.array([0.2, 0.4])
+    total = 2 * (z**2).sum() + 2 * (share**2).sum() + 2
+    scale = (total / 5 * 2) ** -0.5
+    np.testing.assert_allclose(X[4], [scale * z[1], scale * share[1], scale, 0.5**0.5], rtol=1e-6)
+    np.testing.assert_allclose(X[2], [0, 0, 0, 0.5**0.5], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int64])
@@ -254,12 +303,15 @@ def test_pixels_share_one_scale(kind: type) -> None:
     pixels[:, 6] //= 32  # a dark one stays dark
     X = preprocess(table(**{f"p{i}": pixels[:, i] for i in range(70)}), "standard").X
     lit = np.delete(pixels, 5, axis=1).astype(float)
-    np.testing.assert_allclose(X, lit / (lit**2).sum(axis=1).mean() ** 0.5, rtol=1e-6)
+    length = (2 * (lit**2).sum(axis=1).mean()) ** 0.5
+    np.testing.assert_allclose(X[:, :-1], lit / length, rtol=1e-6)
+    np.testing.assert_allclose(X[:, -1], 0.5**0.5, rtol=1e-7)
 
 
 def test_many_integers_of_many_scales_are_no_image() -> None:
     X = standard(**{f"c{i}": [0, 1, 2, 3, 250 if i < 9 else 4] for i in range(70)})
-    np.testing.assert_allclose(X[:, 69], 1.349 / 2 * np.array([-2, -1, 0, 1, 2]), rtol=1e-6)
+    last = X[:, 2 * 69]  # each is there by value and by rank
+    np.testing.assert_allclose(last, soft(1.349 / 2 * np.array([-2, -1, 0, 1, 2])), rtol=1e-6)
 
 
 def test_the_paper_has_codes_minus_ones_and_rows_of_length_one() -> None:
@@ -328,8 +380,9 @@ def test_a_users_file_becomes_a_dataset(tmp_path: Path, suffix: str) -> None:
     assert list(raw.frame.columns) == ["size", "colour"]
     dataset = load(str(path), target="class")
     assert (dataset.name, dataset.classes, dataset.digest) == ("mine", 3, sha256(path))
-    assert dataset.X.shape == (4, 5)  # size, is it missing, blue, red, missing
-    np.testing.assert_array_equal(dataset.X[:, 4] > 0, [False, True, True, False])
+    # size by value and by rank, is it missing, blue, red, missing, the constant
+    assert dataset.X.shape == (4, 7)
+    np.testing.assert_array_equal(dataset.X[:, 5] > 0, [False, True, True, False])
 
 
 @pytest.mark.parametrize(
@@ -482,6 +535,8 @@ def check(source: Source, data_dir: Path | None, preprocessing: str) -> None:
     assert preprocessing != "paper" or dataset.X.shape[1] == source.features
     squares = np.einsum("ij,ij->i", dataset.X, dataset.X)
     assert squares.mean(dtype=np.float64) == pytest.approx(1.0, abs=1e-5)
+    if preprocessing == "standard":
+        np.testing.assert_allclose(dataset.X[:, -1], 0.5**0.5, rtol=1e-6)
     assert dataset.X.dtype == np.float32
     assert dataset.X.flags.c_contiguous
 
@@ -493,10 +548,15 @@ def table(**columns: Any) -> Table:
 
 
 def standard(**columns: Any) -> np.ndarray:
-    """Return the features before the last step."""
+    """Return the features before the last step, without the constant."""
     rows = len(next(iter(columns.values())))
     X = preprocess(table(**columns, unit=np.arange(rows) % 2), "standard").X
-    return X / X[1, -1]
+    return X[:, :-1] / X[1, -2]
+
+
+def soft(z: np.ndarray) -> np.ndarray:
+    """Return z/√(1 + (z/3)²)."""
+    return z / (1 + (z / 3) ** 2) ** 0.5
 
 
 def written(folder: Path, text: str) -> Path:

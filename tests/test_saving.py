@@ -8,7 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rbmle import Bandit, BootstrappedNN, LinUCB, NeuralRBMLEGA, NeuralUCB, Regression
+from rbmle import (
+    Bandit,
+    BootstrappedNN,
+    LinUCB,
+    Network,
+    NeuralRBMLEGA,
+    NeuralUCB,
+    Regression,
+    Replay,
+)
 from rbmle.core.errors import FileError
 from tests.samples import Poisson
 from tests.test_bandit import bytes_of
@@ -45,6 +54,15 @@ def test_open_arms_come_back(tmp_path: Path) -> None:
     assert loaded.arms is None
     assert loaded.encoding == "per-arm"
     assert bytes_of(loaded) == bytes_of(bandit)
+
+
+def test_an_average_goes_on_between_two_of_its_points(tmp_path: Path) -> None:
+    """An average over all rounds takes a point in round 34, and none in round 35."""
+    model = Regression(network=Network(width=4), training=Replay(steps=2, average=1.0))
+    bandit = played(Bandit(NeuralUCB(model=model), arms=["a", "b"], features=3), range(35))
+    bandit.save(tmp_path / "b.rbmle")
+    loaded = Bandit.load(tmp_path / "b.rbmle")
+    assert bytes_of(played(loaded, range(35, 40))) == bytes_of(played(bandit, range(35, 40)))
 
 
 def test_the_file_is_a_zip_of_arrays_and_a_manifest(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
-"""Algorithms 1 and 2: steps by hand, the pull to the start, and the two ways to train against each other."""
+"""Algorithms 1 and 2: steps by hand, the pull to the start, the average, and two ways to train compared."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from rbmle import FullBatch, Regression, Replay
-from rbmle.core.types import Observation
+from rbmle import FullBatch, Memory, Regression, Replay
+from rbmle.core.errors import SettingError
+from rbmle.core.types import Contexts, Observation
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch
 from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood, Mixture
+from rbmle.models.regression import RegressionState
 from rbmle.models.training import View, nobody
 from tests.samples import context, double, flat, learned, rng, rows, slow_gradient, unflat, value
 
@@ -128,6 +131,129 @@ def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likel
     )
 
 
+# The average of the walk.
+
+
+def test_the_estimate_is_the_walk_in_the_first_twenty_rounds_and_then_follows_it() -> None:
+    """A window of 5 % has one round in round 20, and 1.05 in round 21: a weight of 1/1.05."""
+    model = averaged(0.05)
+    state = model.init(3, 2, rng())
+    for t in range(20):
+        play(model, state, t)
+        np.testing.assert_allclose(flat(state.net.theta), flat(state.net.walk.theta), rtol=1e-12)
+    before = flat(state.net.theta)
+    play(model, state, 20)
+    expected = before + (flat(state.net.walk.theta) - before) / 1.05
+    np.testing.assert_allclose(flat(state.net.theta), expected, rtol=1e-12)
+
+
+def test_an_average_over_all_rounds_is_their_mean() -> None:
+    """Weights 1, 1/2, 1/3, …"""
+    model = averaged(1.0)
+    state = model.init(3, 2, rng())
+    points = []
+    for t in range(10):
+        play(model, state, t)
+        points.append(flat(state.net.walk.theta))
+    np.testing.assert_allclose(flat(state.net.theta), np.mean(points, axis=0), atol=1e-14)
+
+
+def test_the_average_is_made_of_sixteen_points_of_a_window() -> None:
+    """A window of 32 rounds has a point in each second round, of weight 2/32; one of 31, in each."""
+    model = averaged(1.0)
+    state = model.init(3, 2, rng())
+    for t in range(36):
+        before = flat(state.net.theta)
+        play(model, state, t)
+        weight = 1 / (t + 1) if t + 1 < 32 else 2 / (t + 1) if t % 2 else 0.0
+        expected = before + weight * (flat(state.net.walk.theta) - before)
+        np.testing.assert_allclose(flat(state.net.theta), expected, atol=1e-14)
+
+
+def test_no_average_is_the_walk_to_the_bit() -> None:
+    """Round 33 of an average over all rounds has no point: the walk goes on, θ̂ stays."""
+    X, r = rng(1).normal(size=(33, 2)), rng(2).random(33).tolist()
+    walks, last = averaged(1.0), averaged(0.0)
+    state, other = (learned(model, X, r, [t % 3 for t in range(33)]) for model in (walks, last))
+    for model, at in ((walks, state), (last, other)):
+        for k in range(3):
+            model.training.fit(at.net, at.history, Gaussian(), model.pull, View(), np.uint64(k))
+    np.testing.assert_array_equal(flat(state.net.walk.theta), flat(other.net.theta))
+    np.testing.assert_array_equal(flat(state.net.theta), flat(state.net.start))
+    assert flat(other.net.walk.theta).size == 0
+
+
+def test_the_average_is_that_of_a_dense_learner() -> None:
+    """J = 1, and pulls large enough to be taken in every step: no row of W_1 may be left behind.
+
+    Each round plays one of three blocks, so that the rows of the others owe a pull until a point
+    of the average is taken.
+    """
+    model = averaged(1.0, steps=1)
+    state = model.init(3, 2, rng())
+    network, start = model.network, flat(state.net.start)
+    walk, mean = start.copy(), start.copy()
+    for t in range(40):
+        x, reward = play(model, state, t)
+        f = value(network, state.net, walk, x)[0]
+        at = state.net._replace(theta=unflat(walk, state.net.theta))
+        g = slow_gradient(network, at, x)[0]
+        walk = walk + 0.05 * (reward - f) * g / (1 + 0.05 * g @ g)
+        walk = start + (walk - start) / (1 + 0.05 * model.pull / (t + 1))
+        if t + 1 < 32 or t % 2:
+            mean = mean + (1 + (t + 1 >= 32)) / (t + 1) * (walk - mean)
+            np.testing.assert_allclose(flat(state.net.walk.theta), walk, atol=1e-8)
+            np.testing.assert_allclose(state.net.ages, state.net.clock[0])
+        np.testing.assert_allclose(flat(state.net.theta), mean, atol=1e-8)
+
+
+def test_the_estimate_owes_no_pull_between_two_points() -> None:
+    """Only the walk does: what θ̂ says of any block stays as it is until θ̂ moves."""
+    model = averaged(1.0)
+    state = model.init(3, 2, rng())
+    for t in range(40):
+        play(model, state, t)
+    everywhere = [context([0.5, -1.0], block) for block in range(3)]
+    before = [model.predict(state, x)[0] for x in everywhere]
+    play(model, state, 40)
+    after = [model.predict(state, x)[0] for x in everywhere]
+    np.testing.assert_allclose(after, before, rtol=1e-12)
+
+
+def test_an_average_is_over_the_rounds_that_are_remembered() -> None:
+    """Of a window of 20 rounds, 5 % is one: θ̂ is the walk, however many rounds there were before."""
+    model = replace(averaged(0.05), ridge=0.001, memory=Memory(keep="window", size=20))
+    state = model.init(1, 1, rng())
+    for t in range(1000):
+        seen = Observation(context=context([1.0]), reward=float(t >= 980))
+        model.update(state, seen, rng(t))
+    np.testing.assert_allclose(flat(state.net.theta), flat(state.net.walk.theta), rtol=1e-6)
+
+
+def test_more_blocks_leave_the_walk_and_its_average_as_they_are() -> None:
+    model = averaged(1.0)
+    state = model.init(3, 2, rng())
+    for t in range(33):
+        play(model, state, t)
+    theta, walk = state.net.theta, state.net.walk.theta
+    model.grow(state, 5, rng(9))
+    for old, new in ((theta, state.net.theta), (walk, state.net.walk.theta)):
+        np.testing.assert_array_equal(new.first[:6], old.first)
+        np.testing.assert_array_equal(new.first[6:], state.net.start.first[6:])
+        for part, same in zip(old[1:], new[1:], strict=True):
+            np.testing.assert_array_equal(part, same)
+    play(model, state, 33)
+    kept = state.net.start.first[6:]
+    np.testing.assert_allclose(state.net.theta.first[6:], kept, rtol=1e-12)
+    np.testing.assert_allclose(state.net.walk.theta.first[6:], kept, rtol=1e-12)
+
+
+@pytest.mark.parametrize("average", [-0.1, 1.1, float("nan")])
+def test_an_average_is_a_share_of_the_rounds(average: float) -> None:
+    with pytest.raises(SettingError, match=f"average={average} cannot be"):
+        Replay(average=average)
+
+
 def test_full_batch_from_the_start_forgets_where_it_was() -> None:
     cold = Regression(network=double(), training=FullBatch(steps=5, rate=0.1, warm=False))
     state = learned(cold, X, R)
@@ -184,3 +310,16 @@ def test_a_share_of_the_history_is_all_that_a_network_sees(training: Replay | Fu
 def _kept(kept, key: int, out: np.ndarray) -> list[bool]:  # type: ignore[no-untyped-def]  # a kernel
     kept(np.arange(3), 3, 0.8, np.uint64(key), out)
     return out.tolist()
+
+
+def averaged(average: float, steps: int = 3) -> Regression:
+    """Return a model with a ridge so strong that each step is worth a pull."""
+    training = Replay(steps=steps, rate=0.05, average=average)
+    return Regression(network=double(width=4), ridge=2.0, training=training)
+
+
+def play(model: Regression, state: RegressionState, t: int) -> tuple[Contexts, float]:
+    """Learn from round t, in block t mod 3, and return what was seen."""
+    x, reward = context(rng(t).normal(size=2), t % 3), float(t % 2)
+    model.update(state, Observation(context=x, reward=reward), rng(t))
+    return x, reward

@@ -59,6 +59,7 @@ class Dataset:
     labels: Int[np.ndarray, " rows"] = field(repr=False)
     preprocessing: str = "none"
     digest: str = ""  # sha256 of the file it was read from; empty for arrays of the caller's own
+    content: str = ""  # blake2b of X, so that a changed preprocessing is seen
     classes: int = field(init=False)
 
     def __post_init__(self) -> None:

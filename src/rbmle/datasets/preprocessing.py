@@ -1,5 +1,9 @@
 """From a raw table to numbers a policy sees, by a named method."""
 
+import hashlib
+
+import numpy as np
+
 from rbmle.datasets.base import Dataset, Table
 from rbmle.datasets.errors import DatasetError
 from rbmle.datasets.paper import paper
@@ -13,10 +17,12 @@ def preprocess(table: Table, method: str) -> Dataset:
     """Return the table as single-precision rows; labels stay as they are."""
     if method not in _METHODS:
         raise DatasetError(f"no preprocessing {method!r}; there are {', '.join(PREPROCESSINGS)}")
+    X = _METHODS[method](table.frame)
     return Dataset(
         name=table.name,
-        X=_METHODS[method](table.frame),
+        X=X,
         labels=table.labels,
         preprocessing=method,
         digest=table.digest,
+        content=hashlib.blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest(),
     )

@@ -1,12 +1,12 @@
-"""The default preprocessing: one-hot categories, robustly scaled numbers, rows of mean squared length 1.
+"""The default preprocessing: one-hot categories, numbers by value and by rank, and a constant.
 
-It looks at features only, never at labels.
+Rows have mean squared length 1, half of which is the constant. It looks at features only, never at labels.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Shaped
+from jaxtyping import Bool, Float32, Shaped
 
 from rbmle.datasets.columns import codes, is_numeric, numbers
 from rbmle.datasets.errors import DatasetError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NORMAL_IQR = 1.349  # between the quartiles of a normal distribution with standard deviation 1
-CLIP = 3.0  # standard deviations
+BOUND = 3.0  # standard deviations
 MAX_CATEGORIES = 1000  # of a column; more are names or keys, which say nothing of the next row
 
 
@@ -28,7 +28,7 @@ def standard(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
             f"no feature varies: all {frame.shape[1]} columns are constant; "
             "expected at least one that differs between rows; check the file"
         )
-    return unit_mean_square(X)
+    return with_constant(X)
 
 
 def pixels(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
@@ -58,16 +58,25 @@ def one_hot(column: "pd.Series") -> Bool[np.ndarray, "rows categories"]:
 
 
 def scaled(column: "pd.Series") -> Shaped[np.ndarray, "rows _"]:
-    """Return the scaled numbers, and whether each is missing if one is; 0/1 stay 0/1."""
+    """Return each number by value and by rank, and whether it is missing if one is; 0/1 stay 0/1."""
     values = numbers(column)
     if values.dtype.kind != "f" or not np.isnan(values).any():
-        return (values if is_binary(values) else robust(values))[:, None]
+        return both(values)
     missing = np.isnan(values)
     known = values[~missing]
-    filled = np.zeros(len(values), np.float32)
-    if len(known) and known.min() < known.max():
-        filled[~missing] = known if is_binary(known) else robust(known)
-    return np.stack([filled, missing], axis=1)
+    if len(known) == 0 or known.min() == known.max():
+        return missing[:, None]
+    seen = both(known)
+    filled = np.zeros((len(values), seen.shape[1]), np.float32)
+    filled[~missing] = seen
+    return np.concatenate([filled, missing[:, None]], axis=1, dtype=np.float32)
+
+
+def both(values: Shaped[np.ndarray, " rows"]) -> Shaped[np.ndarray, "rows _"]:
+    """Return the numbers by value and by rank, or 0/1 as they are."""
+    if is_binary(values):
+        return values[:, None]
+    return np.stack([robust(values), rank(values)], axis=1)
 
 
 def is_binary(values: Shaped[np.ndarray, " rows"]) -> bool:
@@ -76,7 +85,7 @@ def is_binary(values: Shaped[np.ndarray, " rows"]) -> bool:
 
 
 def robust(values: Shaped[np.ndarray, " rows"]) -> Float32[np.ndarray, " rows"]:
-    """Return (x − median) / scale, at most 3 in size.
+    """Return z/√(1 + (z/3)²) with z = (x − median)/scale: z where it is small, and at most 3 in size.
 
     The scale is the distance of the quartiles over 1.349, or the standard deviation
     if the quartiles are equal.
@@ -87,8 +96,16 @@ def robust(values: Shaped[np.ndarray, " rows"]) -> Float32[np.ndarray, " rows"]:
     scale = (high - low) / NORMAL_IQR if high > low else x.std()
     if scale == 0:
         return np.zeros(len(x), np.float32)
-    reach = CLIP * scale
-    return (np.clip(x - median, -reach, reach) / scale).astype(np.float32)
+    # z/√(1 + (z/3)²), with no quotient that could overflow
+    z = (x - median) / np.hypot(scale, (x - median) / BOUND)
+    return z.astype(np.float32)
+
+
+def rank(values: Shaped[np.ndarray, " rows"]) -> Float32[np.ndarray, " rows"]:
+    """Return the share of smaller numbers, equal ones counted half, as −√3 … √3 with variance 1."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    share = (np.cumsum(counts) - counts / 2) / len(values)
+    return ((share - 1 / 2) * 12**0.5).astype(np.float32)[places]
 
 
 def varying(block: Shaped[np.ndarray, "rows columns"]) -> Shaped[np.ndarray, "rows varying"]:
@@ -97,12 +114,15 @@ def varying(block: Shaped[np.ndarray, "rows columns"]) -> Shaped[np.ndarray, "ro
     return block if keep.all() else block[:, keep]
 
 
-def unit_mean_square(
-    X: Float[np.ndarray, "rows features"],
-) -> Float[np.ndarray, "rows features"]:
-    """Return c · X with the c that makes the mean of ‖x‖² one; X is used up."""
+def with_constant(
+    X: Float32[np.ndarray, "rows features"],
+) -> Float32[np.ndarray, "rows features+1"]:
+    """Return rows (c · x, √½) with the c that makes the mean of ‖x‖² one half.
+
+    The constant gives each arm a level of its own: a network's biases are shared by all arms.
+    """
     squares = np.einsum("ij,ij->i", X, X)
-    X *= (
-        float(squares.mean(dtype=np.float64)) ** -0.5
-    )  # in place: X may fill a good part of the memory
-    return X
+    out = np.empty((len(X), X.shape[1] + 1), np.float32)
+    np.multiply(X, (2 * float(squares.mean(dtype=np.float64))) ** -0.5, out=out[:, :-1])
+    out[:, -1] = 0.5**0.5
+    return out

@@ -52,30 +52,31 @@ def gather(
 
 
 @kernel
-def distance_squared(net: Net, used: int) -> float:
-    """Return ‖θ − θ₀‖² over the upper layers and the first `used` rows of W_1."""
-    theta, start = net.theta, net.start
+def distance_squared(net: Net, twin: Net, used: int) -> float:
+    """Return ‖θ − θ°‖² over the upper layers and the first `used` rows of W_1."""
+    theta, other = net.theta, twin.theta
     total = np.float64(0.0)
     for row in range(used):
         for u in range(theta.first.shape[1]):
-            total += (theta.first[row, u] - start.first[row, u]) ** 2
-    total += ((theta.hidden - start.hidden) ** 2).sum()
-    total += ((theta.output - start.output) ** 2).sum()
-    total += ((theta.biases - start.biases) ** 2).sum()
-    return total + (theta.shift[0] - start.shift[0]) ** 2
+            total += (theta.first[row, u] - other.first[row, u]) ** 2
+    total += ((theta.hidden - other.hidden) ** 2).sum()
+    total += ((theta.output - other.output) ** 2).sum()
+    total += ((theta.biases - other.biases) ** 2).sum()
+    return total + (theta.shift[0] - other.shift[0]) ** 2
 
 
 @kernel
-def sampled_likelihood(
-    net: Net, rows: Rows, rewards: Float[np.ndarray, " n"], count: int, potential: int
-) -> float:
-    """Return the sum of r f − b(f) over local contexts 1 … count."""
+def divergence(net: Net, twin: Net, rows: Rows, count: int, mean: int, potential: int) -> float:
+    """Return the sum of b(f) − b(f°) − b′(f°)(f − f°) over local contexts 1 … count."""
     h = np.empty_like(net.theta.biases)
     total = 0.0
     for j in range(1, count + 1):
         enter(net, rows, j, h)
         f = np.float64(climb(net, h))
-        total += rewards[j] * f - call_scalar(potential, f)
+        enter(twin, rows, j, h)
+        f_twin = np.float64(climb(twin, h))
+        rise = call_scalar(potential, f) - call_scalar(potential, f_twin)
+        total += rise - call_scalar(mean, f_twin) * (f - f_twin)
     return total
 
 
@@ -134,7 +135,7 @@ def local_copy(net: Net) -> Net:
     """Return a network with parameters of its own."""
     first, hidden, output, biases, shift = net.theta
     theta = Parameters(first.copy(), hidden.copy(), output.copy(), biases.copy(), shift.copy())
-    return Net(theta, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
+    return Net(theta, net.start, net.walk, net.ages, net.clock, net.features, net.scale, net.biased)
 
 
 @kernel
@@ -161,9 +162,13 @@ def biased_ascent(
 
     θ̃_a is `steps` times a step on a sample of the arm's own block and one along the bias, from
     the base. Samples of other blocks would move the upper layers only, which have settled in the
-    base, so they are left out. Arms of one block see the same samples. The change of ℓ_λ is
-    estimated on the samples that were replayed, and the base takes the same steps without the
-    bias: what training alone gains cancels out.
+    base, so they are left out. Arms of one block see the same samples.
+
+    A twin θ° takes the same steps without the bias, so that what sampling does to both cancels out:
+    f(x_a; θ̃_a) is f(x_a; θ̂) + f(x_a; θ̃_a) − f(x_a; θ°), and ℓ_λ falls by the sum of
+    b(f̃) − b(f°) − b′(f°)(f̃ − f°) and (mλ/2)‖θ̃_a − θ°‖²: from a maximiser θ°, where the terms of first
+    order are nought, that is its change but for the network's own curvature times r − b′(f°).
+    The sum is estimated on the samples that were replayed.
     """
     theta = net.theta
     width = theta.first.shape[1]
@@ -195,6 +200,7 @@ def biased_ascent(
                 net.start.biases,
                 net.start.shift,
             ),
+            net.walk,
             np.zeros(most),
             np.zeros(1),
             0,
@@ -219,17 +225,16 @@ def biased_ascent(
 
         pull_of_step = math.log1p(rate * ridge * pull_weights[a])
         plan = (out, local_rewards, count, steps, rate, mean)
-        base = 0.0
-        if potential != 0:
-            twin = local_copy(local)
-            biased_steps(twin, *plan, 0.0, pull_of_step, used)
-            weight = member_counts[block] / max(count, 1)
-            base = weight * sampled_likelihood(twin, out, local_rewards, count, potential)
-            base -= ridge / 2 * distance_squared(twin, used)
+        enter(local, out, 0, h)
+        f_base = climb(local, h)
+        twin = local_copy(local)
+        biased_steps(twin, *plan, 0.0, pull_of_step, used)
         biased_steps(local, *plan, bias_weights[a], pull_of_step, used)
         if potential != 0:
             weight = member_counts[block] / max(count, 1)
-            biased = weight * sampled_likelihood(local, out, local_rewards, count, potential)
-            gains[a] = biased - ridge / 2 * distance_squared(local, used) - base
+            gains[a] = -weight * divergence(local, twin, out, count, mean, potential)
+            gains[a] -= ridge / 2 * distance_squared(local, twin, used)
+        enter(twin, out, 0, h)
+        f_twin = climb(twin, h)
         enter(local, out, 0, h)
-        estimates[a] = climb(local, h)
+        estimates[a] = f_base + (climb(local, h) - f_twin)

@@ -22,16 +22,27 @@ class Parameters(NamedTuple):
     shift: Float[np.ndarray, " 1"]  # b_L
 
 
+class Walk(NamedTuple):
+    """The points that training goes through, where θ is their average; else empty."""
+
+    theta: Parameters
+    ages: Float[np.ndarray, " rows"]  # as in `Net`
+    clock: Float[np.ndarray, " 1"]
+
+
 class Net(NamedTuple):
     """A network: its parameters, its start, and how far the pull to the start has got.
 
     The pull (the ridge) shrinks θ − θ₀ of every row a little in every round. Rows of W_1 are
     brought up to date when they are touched: `ages[row]` is the `clock` at that time, and
     exp(clock − age) is the shrinkage that the row still owes. All else is always up to date.
+
+    Training moves the walk, and θ is its average; or it moves θ itself, if the walk is empty.
     """
 
     theta: Parameters
     start: Parameters  # θ₀
+    walk: Walk
     ages: Float[np.ndarray, " rows"]
     clock: Float[np.ndarray, " 1"]
     features: int  # rows of W_1 in a block
@@ -47,4 +58,4 @@ class Factors(NamedTuple):
     deltas: Float[np.ndarray, "n depth-1 width"]  # δ_1 … δ_{L−1}, ∂f/∂(input of layer l)
 
 
-__all__ = ["Factors", "Net", "Parameters", "Rows"]
+__all__ = ["Factors", "Net", "Parameters", "Rows", "Walk"]

@@ -79,6 +79,42 @@ def pick(
     return -1
 
 
+@inlined
+def walker(net: Net) -> Net:
+    """Return the network that training moves."""
+    theta, start, walk, ages, clock, features, scale, biased = net
+    if walk.ages.shape[0] > 0:
+        theta, ages, clock = walk
+    return Net(theta, start, walk, ages, clock, features, scale, biased)
+
+
+@kernel
+def follow(net: Net, weight: float) -> None:
+    """θ ← θ + weight · (walk − θ); no row of the walk's W_1 owes a pull after it."""
+    theta, start, (walk, ages, clock) = net.theta, net.start.first, net.walk
+    w = theta.output.dtype.type(weight)
+    for row in range(theta.first.shape[0]):
+        owed = clock[0] - ages[row]
+        if owed < 0.0:
+            keep = theta.output.dtype.type(math.exp(owed))
+            for u in range(start.shape[1]):
+                walk.first[row, u] = start[row, u] + keep * (walk.first[row, u] - start[row, u])
+            ages[row] = clock[0]
+        for u in range(start.shape[1]):
+            theta.first[row, u] += w * (walk.first[row, u] - theta.first[row, u])
+    toward(theta.hidden.reshape(-1), walk.hidden.reshape(-1), w)
+    toward(theta.output, walk.output, w)
+    toward(theta.biases.reshape(-1), walk.biases.reshape(-1), w)
+    toward(theta.shift, walk.shift, w)
+
+
+@inlined
+def toward(mean: Float[np.ndarray, " n"], newest: Float[np.ndarray, " n"], weight: float) -> None:
+    """Move a mean towards what is new."""
+    for i in range(mean.shape[0]):
+        mean[i] += weight * (newest[i] - mean[i])
+
+
 @kernel
 def replay(
     net: Net,
@@ -105,6 +141,7 @@ def replay(
     """
     pull_of_step = math.log1p(rate * ridge / count)
     put_off = 0.0
+    net = walker(net)
     h = np.empty_like(net.theta.biases)
     delta = np.empty_like(h)
     for j in range(steps):

@@ -62,6 +62,7 @@ class Classification:
         return {
             "name": data.name,
             "digest": data.digest,
+            "content": data.content,
             "target": self.target,
             "preprocessing": self.preprocessing,
         }

@@ -46,10 +46,11 @@ class Ensemble:
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> EnsembleState:
         """Return networks at their starts and an empty history."""
-        network = self.model.network
-        nets = [network.init(blocks, features, rng) for _ in range(self.networks)]
+        nets = [self.model.net(blocks, features, rng) for _ in range(self.networks)]
         keys = np.array([key(rng) for _ in range(self.networks)])
-        return EnsembleState(nets=nets, keys=keys, history=History.empty(blocks, network.dtype))
+        return EnsembleState(
+            nets=nets, keys=keys, history=History.empty(blocks, self.model.network.dtype)
+        )
 
     def predict(
         self, state: EnsembleState, contexts: Contexts

@@ -56,7 +56,11 @@ class Regression:
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
         """Return the network at θ₀ and an empty history."""
         history = History.empty(blocks, self.network.dtype)
-        return RegressionState(net=self.network.init(blocks, features, rng), history=history)
+        return RegressionState(net=self.net(blocks, features, rng), history=history)
+
+    def net(self, blocks: int, features: int, rng: np.random.Generator) -> Net:
+        """Return the network at θ₀, ready to be trained."""
+        return self.training.prepared(self.network.init(blocks, features, rng))
 
     def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
         """Return f(x; θ̂) for every context."""

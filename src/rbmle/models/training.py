@@ -9,11 +9,12 @@ from rbmle.core.errors import SettingError
 from rbmle.core.types import rows_at
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch
-from rbmle.engine.layout import Net, Rows
-from rbmle.engine.replay import kept, perturb, replay
+from rbmle.engine.layout import Net, Parameters, Rows, Walk
+from rbmle.engine.replay import follow, kept, perturb, replay
 from rbmle.likelihoods.base import Likelihood
 from rbmle.models.history import History
 
+POINTS = 16  # of the walk that an average is made of
 NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
 
 
@@ -31,14 +32,26 @@ class Replay:
     """J steps a round on single samples, the newest among them, warm started.
 
     Each is a step on ℓ_λ/n in expectation; the cost of a round does not grow with the rounds.
+    θ̂ is the average of the walk's points over the last share of the rounds (Polyak and Juditsky
+    1992), or the last point if `average` is 0.
     """
 
     steps: int = 100  # J
     rate: float = 0.1  # η
+    average: float = 0.02
 
     def __post_init__(self) -> None:
-        """Raise SettingError for steps or a rate that cannot be."""
+        """Raise SettingError for steps, a rate or a share that cannot be."""
         _check(self.steps, self.rate)
+        if not 0 <= self.average <= 1:
+            raise SettingError(f"average={self.average} cannot be; it is a share of the rounds")
+
+    def prepared(self, net: Net) -> Net:
+        """Return a new network with a walk of its own, if θ̂ is to be its average."""
+        if self.average == 0:
+            return net
+        theta = Parameters(*(part.copy() for part in net.theta))
+        return net._replace(walk=Walk(theta, net.ages.copy(), net.clock.copy()))
 
     def fit(
         self,
@@ -67,6 +80,18 @@ class Replay:
             view.share,
             np.uint64(view.key),
         )
+        if self.average > 0:
+            self._follow(net, history)
+
+    def _follow(self, net: Net, history: History) -> None:
+        """Let θ̂ follow the walk, at POINTS points of each window of rounds.
+
+        Far on in a run that is seldom: a pass over all parameters costs as much as a few steps.
+        """
+        window = self.average * history.count  # of the rounds that are remembered
+        apart = max(1, int(window / POINTS))
+        if history.seen % apart == 0:
+            follow(net, min(1.0, apart / window))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +113,10 @@ class FullBatch:
         _check(self.steps, self.rate)
         if self.objective not in ("mean", "sum"):
             raise SettingError(f"objective={self.objective!r} is unknown; use 'mean' or 'sum'")
+
+    def prepared(self, net: Net) -> Net:
+        """Return the network as it is: θ̂ is the last point."""
+        return net
 
     def step_size(self, count: int) -> float:
         """Return the step on ℓ_λ itself."""

@@ -13,7 +13,7 @@ EXPONENTS = (0, 0.25, 0.5, 1, 2)
 
 
 def trials(plan: Plan) -> list[Trial]:
-    """Return five exponents, with the constant that was tuned for n = 1/2."""
+    """Return five exponents, with the constant that was tuned for n = 1/4."""
     dataset = plan.image()
     policy = plan.tuned.policy("neural-rbmle-ga", dataset, plan.preprocessing)
     assert isinstance(policy, NeuralRBMLEGA)
