@@ -77,15 +77,16 @@ def test_the_command_line_knows_its_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).output.strip() == f"rbmle {rbmle.__version__}"
 
 
-def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
+def test_all_policies_run_and_are_drawn(tmp_path: Path) -> None:
     result = CliRunner().invoke(
-        app, ["demo", "--rounds", "60", "--seeds", "1", "--out", str(tmp_path)]
+        app,
+        ["run", "--dataset", "digits", "--rounds", "60", "--seeds", "1", "--out", str(tmp_path)],
     )
     assert result.exit_code == 0, result.output
     assert "neural-rbmle-ga" in result.output
     assert (tmp_path / "digits.png").stat().st_size > 10_000
 
 
-def test_a_demo_without_rounds_is_refused() -> None:
-    result = CliRunner().invoke(app, ["demo", "--rounds", "0"])
+def test_a_run_without_rounds_is_refused() -> None:
+    result = CliRunner().invoke(app, ["run", "--dataset", "digits", "--rounds", "0"])
     assert result.exit_code == 2

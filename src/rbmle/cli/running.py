@@ -1,4 +1,4 @@
-"""Running trials: `rbmle run` and `rbmle demo`."""
+"""Running trials: `rbmle run`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,33 +68,6 @@ def run(
     if records is not None:
         write_records(runs, records)
         console.print(f"The records are in {records}.")
-
-
-@app.command()
-def demo(
-    rounds: Annotated[int, typer.Option(min=1, max=1797, help="Rounds of each trial.")] = 1500,
-    seeds: Annotated[int, typer.Option(min=1, help="Trials of each policy.")] = 2,
-    out: Annotated[Path, typer.Option(help="Folder for runs and figures.")] = Path("results/demo"),
-    executor: ExecutorName = "processes",
-) -> None:
-    """Compare all policies on handwritten digits; nothing is downloaded."""
-    from rbmle.environments import Classification
-    from rbmle.experiments.trial import Trial
-    from rbmle.policies import POLICIES
-
-    console = Console()
-    console.print(
-        f"{len(POLICIES)} policies, {seeds} trials each of {rounds} rounds: which of ten digits is "
-        "it? The reward is 1 for the right one, else 0.\n"
-        "Kernels are compiled on the first run, which takes a minute, and kept for the next."
-    )
-    world = Classification(dataset="digits")
-    trials = [
-        Trial(policy=kind(), name=name, environment=world, horizon=rounds, seed=seed)
-        for name, kind in POLICIES.items()
-        for seed in range(seeds)
-    ]
-    show(run_missing(trials, out, executor, -1, console), out, console)
 
 
 def _horizon(name: str, rows: int | None, rounds: int | None, recycle: bool) -> int:
