@@ -106,7 +106,10 @@ def test_the_import_is_light() -> None:
         ("mnist", {"data_dir": Path("nowhere")}, "folder 'nowhere' is no folder.*mnist.parquet"),
     ],
 )
-def test_what_cannot_be_loaded_says_why(name: str, options: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_loaded_says_why(
+    name: str, options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RBMLE_DATA", raising=False)
     with pytest.raises(DatasetError, match=message) as caught:
         load(name, **options)
     assert isinstance(caught.value, RBMLEError)
@@ -114,6 +117,14 @@ def test_what_cannot_be_loaded_says_why(name: str, options: dict[str, Any], mess
 
 
 # Where a file is looked for.
+
+
+def test_the_environment_names_a_folder_where_none_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RBMLE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DatasetError, match="nowhere' is no folder"):
+        load("mnist")
 
 
 def test_the_users_folder_comes_first_then_the_package(tmp_path: Path) -> None:
@@ -187,6 +198,7 @@ def test_the_default_download_asks_openml_for_the_version_meant(
         asked.update(request)
         return fetch_tiny(**request)
 
+    monkeypatch.delenv("RBMLE_DATA", raising=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
     with pytest.raises(DatasetError, match="expected 581012 rows, 54 features"):
         load("covertype")
@@ -296,15 +308,16 @@ def test_all_features_have_one_scale() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int64])
-def test_pixels_share_one_scale(kind: type) -> None:
+def test_images_have_length_two(kind: type) -> None:
     pixels: np.ndarray = np.random.default_rng(0).integers(0, 256, (30, 70)).astype(kind)
     pixels[0, 0] = 0
     pixels[:, 5] = 0
     pixels[:, 6] //= 32  # a dark one stays dark
+    pixels[7] = 0  # a black image stays black
     X = preprocess(table(**{f"p{i}": pixels[:, i] for i in range(70)}), "standard").X
     lit = np.delete(pixels, 5, axis=1).astype(float)
-    length = (2 * (lit**2).sum(axis=1).mean()) ** 0.5
-    np.testing.assert_allclose(X[:, :-1], lit / length, rtol=1e-6)
+    length = np.maximum((lit**2).sum(axis=1, keepdims=True) ** 0.5, 1)
+    np.testing.assert_allclose(X[:, :-1], 2 * lit / length, rtol=1e-6)
     np.testing.assert_allclose(X[:, -1], 0.5**0.5, rtol=1e-7)
 
 
@@ -534,7 +547,8 @@ def check(source: Source, data_dir: Path | None, preprocessing: str) -> None:
     assert len(dataset.X) == source.rows
     assert preprocessing != "paper" or dataset.X.shape[1] == source.features
     squares = np.einsum("ij,ij->i", dataset.X, dataset.X)
-    assert squares.mean(dtype=np.float64) == pytest.approx(1.0, abs=1e-5)
+    length = 4.5 if preprocessing == "standard" and source.name in ("mnist", "digits") else 1.0
+    assert squares.mean(dtype=np.float64) == pytest.approx(length, abs=1e-5)
     if preprocessing == "standard":
         np.testing.assert_allclose(dataset.X[:, -1], 0.5**0.5, rtol=1e-6)
     assert dataset.X.dtype == np.float32

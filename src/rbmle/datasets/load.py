@@ -24,8 +24,11 @@ def load(
 ) -> Dataset:
     """Return a dataset of the registry, or a CSV or Parquet file with its label column `target`.
 
+    Without `data_dir`, the environment variable RBMLE_DATA may name the folder of files.
     The last two are kept: many trials in one process load once, and share read-only arrays.
     """
+    if data_dir is None and (folder := os.environ.get("RBMLE_DATA")):
+        data_dir = Path(folder)
     return _load(name, target, preprocessing, data_dir, os.getcwd())
 
 

@@ -1,6 +1,6 @@
 """The default preprocessing: one-hot categories, numbers by value and by rank, and a constant.
 
-Rows have mean squared length 1, half of which is the constant. It looks at features only, never at labels.
+It looks at features only, never at labels.
 """
 
 from typing import TYPE_CHECKING
@@ -17,33 +17,42 @@ if TYPE_CHECKING:
 
 NORMAL_IQR = 1.349  # between the quartiles of a normal distribution with standard deviation 1
 BOUND = 3.0  # standard deviations
+CONSTANT = 0.5**0.5
+IMAGE_LENGTH = 2.0
 MAX_CATEGORIES = 1000  # of a column; more are names or keys, which say nothing of the next row
 
 
 def standard(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
     """Return pixels or columns as numbers of like size."""
     X = pixels(frame) if is_image(frame) else columns(frame)
-    if X.shape[1] == 0:
+    if X.shape[1] == 1:
         raise DatasetError(
             f"no feature varies: all {frame.shape[1]} columns are constant; "
             "expected at least one that differs between rows; check the file"
         )
-    return with_constant(X)
+    return X
 
 
 def pixels(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
-    """Return the pixels that vary, all on the one scale they have."""
-    return varying(frame.to_numpy()).astype(np.float32, order="C")
+    """Return the pixels that vary, each image brought to length 2, and a constant."""
+    X = varying(frame.to_numpy()).astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    return with_constant(X, IMAGE_LENGTH / np.maximum(lengths, 1)[:, None])
 
 
 def columns(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
-    """Return the columns side by side, each as what its kind asks for."""
+    """Return the columns side by side, each as what its kind asks for, and a constant.
+
+    Rows have mean squared length 1, half of which is the constant.
+    """
     blocks = [
         varying(scaled(column) if is_numeric(column) else one_hot(column))
         for _, column in frame.items()
     ]
     none = np.empty((len(frame), 0), np.float32)
-    return np.concatenate([none, *blocks], axis=1, dtype=np.float32)
+    X = np.concatenate([none, *blocks], axis=1, dtype=np.float32)
+    squares = np.einsum("ij,ij->i", X, X).mean(dtype=np.float64)
+    return with_constant(X, (2 * squares) ** -0.5 if squares else 0.0)
 
 
 def one_hot(column: "pd.Series") -> Bool[np.ndarray, "rows categories"]:
@@ -115,14 +124,13 @@ def varying(block: Shaped[np.ndarray, "rows columns"]) -> Shaped[np.ndarray, "ro
 
 
 def with_constant(
-    X: Float32[np.ndarray, "rows features"],
+    X: Float32[np.ndarray, "rows features"], scale: float | Float32[np.ndarray, "rows 1"]
 ) -> Float32[np.ndarray, "rows features+1"]:
-    """Return rows (c · x, √½) with the c that makes the mean of ‖x‖² one half.
+    """Return rows (scale · x, √½).
 
     The constant gives each arm a level of its own: a network's biases are shared by all arms.
     """
-    squares = np.einsum("ij,ij->i", X, X)
     out = np.empty((len(X), X.shape[1] + 1), np.float32)
-    np.multiply(X, (2 * float(squares.mean(dtype=np.float64))) ** -0.5, out=out[:, :-1])
-    out[:, -1] = 0.5**0.5
+    np.multiply(X, scale, out=out[:, :-1])
+    out[:, -1] = CONSTANT
     return out
