@@ -64,11 +64,11 @@ class Tuned:
         if not choices:
             return "Constants: the default of each policy, nothing is tuned."
         without = [name for name in names if not found[name]]
-        seeds = {seed for choice in choices for seed in choice.seeds}
+        seeds = sorted({len(choice.seeds) for choice in choices})
         rounds = sorted({choice.rounds for choice in choices})
         return (
-            f"Constants: {self.source}, chosen on {len(seeds)} unreported seed{'s' * (len(seeds) > 1)} and "
-            f"{' or '.join(f'{n:,}' for n in rounds)} rounds"
+            f"Constants: {self.source}, chosen on {' or '.join(map(str, seeds))} unreported "
+            f"seed{'s' * (seeds != [1])} and {' or '.join(f'{n:,}' for n in rounds)} rounds"
             + (f"; on {', '.join(without)} the default of each policy." if without else ".")
         )
 
