@@ -1,0 +1,1 @@
+"""Wire formats: bytes to requests, answers to bytes."""

@@ -1,0 +1,72 @@
+"""Hashes of features: 64 bits, equal in every process, on every machine, in every version of Python."""
+
+from functools import lru_cache
+from hashlib import blake2b
+
+import numpy as np
+from jaxtyping import UInt64
+
+_REMEMBERED = 2**15  # features
+_LONGEST = (
+    200  # characters of a feature that is remembered; so what is remembered stays below 50 MB
+)
+
+NOTHING = 0  # the hash of no feature at all
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴/φ
+_MIX = np.uint64(0xBF58476D1CE4E5B9)  # of SplitMix64
+_HALF = np.uint64(32)
+
+
+def feature_hash(seed: int, namespace: str, name: str, category: str | None) -> int:
+    """Return the hash of the number called `name`, or of the indicator of name=category.
+
+    Lengths stand before the texts, so no two features are spelled alike.
+    """
+    value = "" if category is None else f"={category}"
+    text = f"{seed}/{len(namespace)}/{len(name)}/{namespace}{name}{value}"
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+class Remembered(dict[tuple[str, str, str | None], int]):
+    """The hashes of features under one seed, by (namespace, name, category); asked twice, computed once.
+
+    A dict, so that a known feature costs one lookup. When it is full it starts anew.
+    """
+
+    __slots__ = ("seed",)
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __missing__(self, feature: tuple[str, str, str | None]) -> int:
+        """Return the hash of a feature, and remember it unless it is long."""
+        namespace, name, category = feature
+        found = feature_hash(self.seed, namespace, name, category)
+        if len(namespace) + len(name) + len(category or "") <= _LONGEST:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[feature] = found
+        return found
+
+
+@lru_cache(maxsize=8)
+def remembered(seed: int) -> Remembered:
+    """Return the hashes under a seed, which all featurisers of that seed share."""
+    return Remembered(seed)
+
+
+def interaction_hash(
+    first: UInt64[np.ndarray, "..."], second: UInt64[np.ndarray, "..."]
+) -> UInt64[np.ndarray, "..."]:
+    """Return the hashes of pairs of features; the order of a pair counts.
+
+    One round of mixing is enough, for what is mixed is random already. The hash of the pair of
+    nothing and nothing is that of nothing.
+    """
+    z = first + second * _GOLDEN
+    z ^= z >> _HALF
+    z *= _MIX
+    z ^= z >> _HALF
+    return z

@@ -1,0 +1,25 @@
+"""Where the service keeps what happened: one durable, totally ordered log, in SQLite or PostgreSQL."""
+
+from rbmle.service.logs.base import (
+    DuplicateRequest,
+    Log,
+    LogDamaged,
+    LogError,
+    LogRefused,
+    LogUnavailable,
+    Row,
+    Stored,
+)
+from rbmle.service.logs.opening import open_log
+
+__all__ = [
+    "DuplicateRequest",
+    "Log",
+    "LogDamaged",
+    "LogError",
+    "LogRefused",
+    "LogUnavailable",
+    "Row",
+    "Stored",
+    "open_log",
+]

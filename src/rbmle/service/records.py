@@ -1,0 +1,87 @@
+"""What the log remembers: all that ever changes what the service knows, and nothing else."""
+
+from typing import Any
+
+import msgspec
+
+Features = list[dict[str, Any]]  # as the client sent them
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A record; its event, time and idempotency key stand beside it in the log."""
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An action that could be chosen."""
+
+    id: str
+    features: Features = []
+
+
+class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was chosen in one slot, and with which probability each eligible action would have been."""
+
+    eligible: list[int]  # places in the list of actions
+    probabilities: list[float]  # of the eligible ones, in their order
+    chosen: int  # a place in the list of actions
+    slot: str = ""  # empty where there is one slot only
+    features: Features = []  # of the slot
+    baseline: int = 0  # the place of the action that would be shown without us
+
+
+class Decided(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """An answer to a rank call."""
+
+    context: Features
+    actions: list[Offer]
+    plays: list[Play]  # one for each slot
+    digest: str  # of the request: the same event with another one is a conflict
+    learned: int  # observations that the deciding model had seen
+    deferred: bool = False  # not to be learned from before it is activated
+    mode: str = "Online"  # the learning mode at that time
+
+
+class Activated(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A deferred event was shown."""
+
+
+class Rewarded(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What an event was worth."""
+
+    values: dict[str, float]  # by slot
+    digest: str = ""
+
+
+class Configured(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A new configuration, from here on."""
+
+    configuration: dict[str, Any]
+
+
+class Ticked(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Time has passed: what waited until now is over."""
+
+
+class Reset(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """The model starts anew; events before it are not learned from any more."""
+
+
+KINDS: dict[str, type[Record]] = {
+    kind.__name__.lower(): kind
+    for kind in (Decided, Activated, Rewarded, Configured, Ticked, Reset)
+}
+
+
+def kind_of(record: Record) -> str:
+    """Return the name under which a record is stored."""
+    return type(record).__name__.lower()
+
+
+def encoded(record: Record) -> bytes:
+    """Return a record as JSON, the same bytes for the same record."""
+    return msgspec.json.encode(record)
+
+
+def decoded(kind: str, payload: bytes) -> Record:
+    """Return the record that `encoded` wrote."""
+    return msgspec.json.decode(payload, type=KINDS[kind])

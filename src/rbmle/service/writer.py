@@ -1,0 +1,86 @@
+"""Group commit: many callers, one thread that writes, one transaction for all that waits."""
+
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from rbmle.service.logs.base import DuplicateRequest, Log, Row
+
+MOST = 256  # calls in one transaction
+Call = tuple[Sequence[Row], "Future[int]"]
+
+
+class Writer:
+    """The only one that appends to the log; what it has answered is on disk."""
+
+    def __init__(self, log: Log, stored: Callable[[], None] = lambda: None) -> None:
+        """Start the thread; `stored` is called after each transaction, in that thread."""
+        self.log = log
+        self._stored = stored
+        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="rbmle-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, rows: Sequence[Row]) -> "Future[int]":
+        """Return the seq of the first of some rows, in the future, when all of them are on disk."""
+        if not rows:
+            raise ValueError("there are no rows to write; submit at least one")
+        done: Future[int] = Future()
+        self._calls.put((rows, done))
+        return done
+
+    @property
+    def waiting(self) -> int:
+        """Return how many calls are queued."""
+        return self._calls.qsize()
+
+    def close(self) -> None:
+        """Write what is queued, and stop."""
+        self._calls.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        """Take all calls that wait, until there are no more to come."""
+        while (call := self._calls.get()) is not None:
+            calls = [call]
+            last = False
+            while len(calls) < MOST and not self._calls.empty():
+                if (more := self._calls.get()) is None:
+                    last = True
+                    break
+                calls.append(more)
+            self._write(calls)
+            if last:
+                return
+
+    def _write(self, calls: list[Call]) -> None:
+        """Store some calls in one transaction; those that were stored before are left out of it."""
+        rows = [row for some, _ in calls for row in some]
+        try:
+            first = self.log.append(rows)
+        except DuplicateRequest as error:
+            self._write_others(calls, error)
+            return
+        except Exception as error:  # whatever it is, those who wait must hear of it
+            for _, done in calls:
+                done.set_exception(error)
+            return
+        self._stored()
+        for some, done in calls:
+            done.set_result(first)
+            first += len(some)
+
+    def _write_others(self, calls: list[Call], error: DuplicateRequest) -> None:
+        """Refuse the calls that have a duplicate, and store the others."""
+        ends = itertools.accumulate(len(rows) for rows, _ in calls)
+        others = []
+        for call, end in zip(calls, ends, strict=True):
+            start = end - len(call[0])
+            if any(start <= place < end for place in error.places):
+                call[1].set_exception(error)
+            else:
+                others.append(call)
+        if others:
+            self._write(others)

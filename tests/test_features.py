@@ -1,0 +1,444 @@
+"""The featuriser: what features become, that it is always the same, and what is refused."""
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from rbmle import NeuralUCB
+from rbmle.core.errors import RBMLEError, SettingError
+from rbmle.core.randomness import Purpose, generator
+from rbmle.core.types import Contexts, Observation
+from rbmle.service.features import MOST_PRODUCTS, FeatureError, Featuriser
+from rbmle.service.hashing import Remembered, feature_hash, interaction_hash
+from rbmle.service.limits import LimitError, check
+
+CONTEXT = [
+    {"user": {"age": 31, "country": "de", "member": True}, "hour": 13},
+    {"place": {"at": [48.1, -11.6], "room": None}},
+]
+ACTIONS = [
+    [{"article": {"topic": "sport", "length": 812.5}}],
+    [{"article": {"topic": "news", "length": 95}, "fresh": False}],
+    [],
+]
+IDS = ["a", "b", "c"]
+
+numbers = some.floats(-1e15, 1e15) | some.integers(-(10**15), 10**15)
+names = some.text(max_size=8) | some.sampled_from(["a", "b", "_a"])
+values = numbers | some.text(max_size=8) | some.booleans() | some.none() | some.lists(numbers)
+features = some.lists(
+    some.dictionaries(names, values | some.dictionaries(names, values, max_size=4), max_size=4),
+    max_size=3,
+)
+json = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
+    lambda below: some.lists(below) | some.dictionaries(some.text(), below),
+)
+
+
+@pytest.mark.parametrize(
+    ("feature", "bits"),
+    [
+        ((0, "user", "age", None), 0xF8E90F1D3D55531B),
+        ((0, "user", "country", "de"), 0xEF0B2B735C7310A1),
+        ((0, "", "", ""), 0xA9D7EBF662025F8E),
+        ((0, "", "", None), 0xD53F50A0512B3E33),
+        ((1, "user", "age", None), 0xB4EA84427AD7BFA5),
+        ((0, "_id", "", "é😀\x00\n"), 0xEC06F13EFDA05647),
+        ((-7, "n" * 300, "a", "\ud800"), 0xA2C52EC33710219D),
+    ],
+)
+def test_a_hash_is_what_it_always_was(feature: tuple[int, str, str, str | None], bits: int) -> None:
+    assert feature_hash(*feature) == bits
+
+
+def test_a_hash_of_two_is_what_it_always_was() -> None:
+    first, second = np.array([1, 2**64 - 1, 0], np.uint64), np.array([2, 2**63, 0], np.uint64)
+    assert interaction_hash(first, second).tolist() == [0xF6B11A2D9CADCA7C, 0xF18D8D23718D8D23, 0]
+    assert interaction_hash(second, first).tolist() == [0x28CF6B16C8AAABA8, 0x08A4E3B24B2438B7, 0]
+
+
+def test_a_row_is_what_it_always_was() -> None:
+    contexts = Featuriser(bits=6).contexts([{"user": {"age": 31}}], [[{"price": 2.5}]], ["tea"])
+    assert contexts.rows.indices.tolist() == [0, 3, 16, 22, 29, 30]
+    np.testing.assert_allclose(
+        contexts.rows.values,
+        [0.70710677, 0.52451342, -0.31842127, -0.12708101, -0.31842127, 0.077148251],
+        rtol=1e-6,
+    )
+
+
+def test_no_two_features_are_spelled_alike() -> None:
+    spelled = [
+        ("ab", "c", None),
+        ("a", "bc", None),
+        ("", "abc", None),
+        ("", "ab", "c"),
+        ("", "ab=c", None),
+        ("", "ab=", "c"),
+        ("", "a", "b=c"),
+        ("1/1", "", None),
+        ("", "1/1", None),
+    ]
+    assert len({feature_hash(0, *feature) for feature in spelled}) == len(spelled)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5, 12, 24])
+@pytest.mark.parametrize(
+    "interactions",
+    [None, (), (("user", "article"),), (("", "_id"), ("place", ""), ("user", "nobody"))],
+)
+@pytest.mark.parametrize("ids_are_features", [True, False])
+def test_rows_are_those_of_the_slow_way(
+    bits: int, interactions: tuple[tuple[str, str], ...] | None, ids_are_features: bool
+) -> None:
+    """Colliding features are summed, with signs; the rest has the squared length ½."""
+    featuriser = Featuriser(
+        bits=bits, interactions=interactions, ids_are_features=ids_are_features, seed=3
+    )
+    contexts = featuriser.contexts(CONTEXT, ACTIONS, IDS)
+    _check_form(contexts, bits)
+    for i in range(len(IDS)):
+        entries = slice(contexts.rows.starts[i], contexts.rows.starts[i] + contexts.rows.lengths[i])
+        row = dict(
+            zip(
+                contexts.rows.indices[entries].tolist(),
+                contexts.rows.values[entries].tolist(),
+                strict=True,
+            )
+        )
+        slow = _slow_row(featuriser, i)
+        for slot in (
+            row.keys() | slow.keys()
+        ):  # 1 − 1 is 0 in one order of many, and nearly 0 in another
+            assert row.get(slot, 0.0) == pytest.approx(slow.get(slot, 0.0), rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("bits", [1, 3, 12])
+def test_the_order_of_features_makes_no_difference_to_any_bit(bits: int) -> None:
+    rng = random.Random(0)
+    featuriser = Featuriser(bits=bits)
+    pairs = [(f"name-{i}", rng.choice([rng.gauss(0, 9), str(i), True])) for i in range(40)]
+    expected = featuriser.contexts([dict(pairs)], [[dict(pairs[:20])], []], ["a", "b"])
+    for _ in range(20):
+        rng.shuffle(pairs)
+        own = [(n, v) for n, v in pairs if int(n[5:]) < 20]
+        rng.shuffle(own)
+        cut = rng.randrange(40)
+        contexts = featuriser.contexts(
+            [dict(pairs[:cut]), {"": dict(pairs[cut:])}], [[dict(own)], []], ["a", "b"]
+        )
+        assert _bytes(contexts) == _bytes(expected)
+
+
+def test_the_order_of_a_feature_given_many_times_makes_no_difference() -> None:
+    featuriser = Featuriser(bits=4)
+    given = [{"x": 1e-9 * 3**i} for i in range(30)]
+    expected = featuriser.contexts(given, [[]], ["a"])
+    assert _bytes(featuriser.contexts(given[::-1], [[]], ["a"])) == _bytes(expected)
+
+
+def test_a_row_does_not_depend_on_the_other_actions() -> None:
+    """The learner sees the chosen action alone, and must see what the policy saw."""
+    featuriser = Featuriser(bits=7)
+    together = featuriser.contexts(CONTEXT, ACTIONS, IDS)
+    for i, (own, id) in enumerate(zip(ACTIONS, IDS, strict=True)):
+        assert _bytes(featuriser.contexts(CONTEXT, [own], [id])) == _bytes(together.row(i))
+
+
+def test_signs_are_balanced_and_slots_are_used_alike() -> None:
+    featuriser = Featuriser(bits=8, ids_are_features=False)
+    signs, slots = [], []
+    for i in range(2_000):
+        rows = featuriser.contexts([], [[{f"feature {i}": 1}]], [""]).rows
+        signs.append(math.copysign(1.0, rows.values[1]))
+        slots.append(int(rows.indices[1]))
+    assert abs(sum(signs)) < 4 * 2_000**0.5
+    counts = np.bincount(slots, minlength=256)[
+        2:
+    ]  # slot 0 is the constant's, slot 1 has its share too
+    expected = 2_000 / 256
+    assert ((counts - expected) ** 2 / expected).sum() < 254 + 4 * (2 * 254) ** 0.5
+
+
+def test_interactions_are_spread_and_balanced() -> None:
+    hashes = np.array([feature_hash(0, "", str(i), None) for i in range(600)], np.uint64)
+    pairs = interaction_hash(hashes[:300, None], hashes[300:]).ravel()
+    assert len(np.unique(pairs)) == len(pairs)
+    assert abs(int((pairs >> np.uint64(63)).sum()) - 45_000) < 4 * 150
+    for shift in (0, 20):  # 12 bits for the slot, and for good measure 12 others
+        slots = (pairs >> np.uint64(shift) & np.uint64(4_095)).astype(np.int64)
+        counts, expected = np.bincount(slots, minlength=4_096), 90_000 / 4_096
+        chi_squared = ((counts - expected) ** 2 / expected).sum()
+        assert abs(chi_squared - 4_095) < 4 * (2 * 4_095) ** 0.5
+
+
+def test_interactions_are_those_of_the_chosen_namespaces() -> None:
+    context = [{"user": {"a": "x"}, "time": {"b": "y"}}]
+    action = [[{"article": {"c": "z"}}]]
+    alone = 1 + 2 + 1 + 1  # the constant, two of the context, one of the action, and its id
+    for interactions, products in (
+        ((), 0),
+        ((("user", "article"),), 1),
+        ((("user", "article"), ("user", "_id"), ("time", "_id")), 3),
+        ((("article", "user"), ("user", "user")), 0),
+        (None, 4),
+    ):
+        featuriser = Featuriser(bits=20, interactions=interactions)
+        contexts = featuriser.contexts(context, action, ["id"])
+        assert contexts.rows.lengths.tolist() == [alone + products]
+
+
+def test_strings_numbers_and_names_mean_what_they_are_said_to() -> None:
+    row = _row_of
+    assert row({"a": None}) == row({"a": "null"})
+    assert row({"a": True}) == row({"a": "true"})
+    assert row({"a": False}) == row({"a": "false"}) != row({"a": True})
+    assert row({"a": [1, 2.5]}) == row({"a[0]": 1.0, "a[1]": 2.5})
+    assert row({"a": 1}) == row({"a": 1.0}) != row({"a": "1"})
+    assert row({"": {"a": 1}}) == row({"a": 1}) != row({"n": {"a": 1}})
+    assert row({"a": 1, "_b": {"c": [{}]}, "n": {"_c": object()}}) == row({"a": 1})
+    assert row({"a": 0, "b": [], "n": {}}) == row({})
+
+
+def test_an_action_with_nothing_at_all_is_valid() -> None:
+    contexts = Featuriser().contexts([], [[], [{}]], ["a", "b"])
+    assert contexts.rows.lengths.tolist() == [2, 2]
+    assert _bytes(contexts.row(0)) != _bytes(contexts.row(1))
+    bare = Featuriser(ids_are_features=False).contexts([], [[], [{}]], ["a", "b"])
+    assert bare.dense().sum(axis=1) == pytest.approx([0.5**0.5] * 2)
+
+
+@pytest.mark.parametrize("x", [1.7e308, -1.7e308, 5e-324, 1e-160, 10**300, 10**15])
+def test_numbers_of_any_size_stay_finite(x: float) -> None:
+    for ids_are_features in (True, False):
+        featuriser = Featuriser(ids_are_features=ids_are_features)
+        _check_form(featuriser.contexts([{"x": x}], [[{"y": x}]], ["a"]), 12)
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        (None, "contextFeatures is null, but an array of objects is expected"),
+        ({"a": 1}, "contextFeatures is an object, but an array of objects is expected"),
+        ([{}, 3], "contextFeatures[1] is 3, but an object is expected"),
+        ([[]], "contextFeatures[0] is an array, but an object is expected"),
+        ([{"a": {"b": {}}}], "contextFeatures[0].a.b is an object, but"),
+        ([{"a": {"b": {}}}], "namespaces are not nested"),
+        (
+            [{"a b": [1, "x"]}],
+            "contextFeatures[0]['a b'][1] is 'x', but a finite number is expected",
+        ),
+        ([{"a": [True]}], "contextFeatures[0].a[0] is true, but a finite number is expected"),
+        ([{"a": [[1]]}], "contextFeatures[0].a[0] is an array, but a finite number is expected"),
+        ([{"a": math.nan}], "contextFeatures[0].a is nan, but a finite number"),
+        ([{"a": [math.inf]}], "contextFeatures[0].a[0] is inf, but a finite number is expected"),
+        ([{"a": 10**5_000}], "contextFeatures[0].a is an integer of 16610 bits, but"),
+        ([{"\n": b"bytes"}], "contextFeatures[0]['\\n'] is b'bytes', but"),
+    ],
+)
+def test_an_error_names_the_place_the_value_and_what_was_expected(
+    context: Any, message: str
+) -> None:
+    with pytest.raises(FeatureError) as caught:
+        Featuriser().contexts(context, [[]], ["a"])
+    assert message in str(caught.value)
+    with pytest.raises(FeatureError) as caught:
+        Featuriser().contexts([], [[], context], ["a", "b"])
+    assert message.replace("contextFeatures", "actions[1].features") in str(caught.value)
+    assert isinstance(caught.value, RBMLEError)
+
+
+def test_ids_are_strings_and_as_many_as_actions() -> None:
+    ids: Any = ["a", 3]
+    with pytest.raises(FeatureError, match=r"actions\[1\]\.id is 3, but a string is expected"):
+        Featuriser().contexts([], [[], []], ids)
+    actions: list[Any]
+    for actions in ([], [[]]):
+        with pytest.raises(FeatureError, match="as many of both are expected"):
+            Featuriser().contexts([], actions, ids[: 2 * len(actions)])
+
+
+def test_more_products_than_memory_can_hold_are_refused() -> None:
+    side = int(MOST_PRODUCTS**0.5)
+    with pytest.raises(FeatureError, match="products of context and action features, but at most"):
+        Featuriser().contexts([{"a": [1.0] * side}], [[{"b": [1.0] * side}]], ["a"])
+
+
+def test_the_repr_of_a_featuriser_rebuilds_it() -> None:
+    for featuriser in (Featuriser(), Featuriser(bits=3, interactions=(("a", "b"), ("", "_id")))):
+        assert eval(repr(featuriser)) == featuriser
+        assert hash(eval(repr(featuriser))) == hash(featuriser)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bits": 0},
+        {"bits": 25},
+        {"bits": 12.0},
+        {"version": 2},
+        {"seed": "a"},
+        {"ids_are_features": 1},
+        {"interactions": [("a", "b")]},
+        {"interactions": (("a",),)},
+        {"interactions": (("a", 1),)},
+        {"interactions": "ab"},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=next(iter(wrong))):
+        Featuriser(**wrong)
+
+
+def test_seeds_put_features_elsewhere() -> None:
+    one, other = (Featuriser(seed=seed).contexts(CONTEXT, ACTIONS, IDS) for seed in (0, 1))
+    assert _bytes(one) != _bytes(other)
+
+
+def test_what_is_remembered_is_right_and_bounded() -> None:
+    known = Remembered(5)
+    for i in range(2**15 + 10):
+        known["", str(i), None]
+    assert len(known) == 10
+    assert known["", "7", "x"] == known["", "7", "x"] == feature_hash(5, "", "7", "x")
+    before = len(known)
+    assert known["", "a", "x" * 1_000] == feature_hash(5, "", "a", "x" * 1_000)
+    assert len(known) == before
+
+
+def test_a_network_learns_from_these_contexts() -> None:
+    """Who likes tea and who likes coffee can be told by the products with the ids alone."""
+    featuriser, policy = Featuriser(bits=6), NeuralUCB()
+    state = policy.init(1, featuriser.features, generator(0, Purpose.START, 0))
+    right = []
+    for t in range(60):
+        guest = "ab"[t % 2]
+        contexts = featuriser.contexts([{"guest": guest}], [[], []], ["tea", "coffee"])
+        arm = int(policy.index(state, contexts, generator(0, Purpose.INDEX, t)).argmax())
+        reward = float((guest == "a") == (arm == 0))
+        seen = Observation(context=contexts.row(arm), reward=reward)
+        policy.update(state, seen, generator(0, Purpose.UPDATE, t))
+        right.append(reward)
+    assert sum(right[20:]) >= 38
+
+
+@given(features, some.lists(features, min_size=1, max_size=4), some.integers(1, 14))
+def test_features_of_the_right_form_always_give_contexts(
+    context: Any, actions: list[Any], bits: int
+) -> None:
+    ids = [str(i) for i in range(len(actions))]
+    featuriser = Featuriser(bits=bits)
+    contexts = featuriser.contexts(context, actions, ids)
+    _check_form(contexts, bits)
+    assert _bytes(contexts) == _bytes(featuriser.contexts(context, actions, ids))
+
+
+@given(json, some.lists(json, min_size=1, max_size=4))
+def test_any_json_gives_contexts_or_a_named_error(context: Any, actions: list[Any]) -> None:
+    try:
+        check([context, actions])
+        contexts = Featuriser().contexts(context, actions, ["a"] * len(actions))
+    except (FeatureError, LimitError) as error:
+        assert len(str(error).splitlines()) == 1
+    else:
+        _check_form(contexts, 12)
+
+
+@given(json, features)
+def test_beyond_the_limits_too_only_a_feature_error_is_raised(one: Any, other: Any) -> None:
+    for context, action in (([{"a": one}], other), (other, [{"a": {"b": one}}])):
+        try:
+            contexts = Featuriser().contexts(context, [action], ["a"])
+        except FeatureError:
+            continue
+        _check_form(contexts, 12)
+
+
+@given(features, features)
+def test_equal_actions_have_equal_rows(context: Any, action: Any) -> None:
+    contexts = Featuriser(bits=6).contexts(context, [action, [], action], ["a", "b", "a"])
+    assert _bytes(contexts.row(0)) == _bytes(contexts.row(2))
+
+
+def _check_form(contexts: Contexts, bits: int) -> None:
+    """Check what the engine relies on."""
+    starts, lengths, blocks, indices, values = contexts.rows
+    assert contexts.features == 2**bits
+    assert indices.dtype == np.int32
+    assert values.dtype == np.float64
+    assert starts.dtype == lengths.dtype == blocks.dtype == np.int64
+    assert not blocks.any()
+    assert lengths.sum() == len(indices) == len(values)
+    assert np.isfinite(values).all()
+    for start, length in zip(starts, lengths, strict=True):
+        slots, row = indices[start : start + length], values[start : start + length]
+        assert slots[0] == 0
+        assert (np.diff(slots) > 0).all()
+        assert slots[-1] < 2**bits
+        assert row[0] == 0.5**0.5
+        square = (row[1:].astype(np.float64) ** 2).sum()
+        assert square <= 0.5 + 1e-6
+
+
+def _slow_row(featuriser: Featuriser, i: int) -> dict[int, float]:
+    """Return the row of an action of the examples, feature by feature."""
+    seed, interactions = featuriser.seed, featuriser.interactions
+    context = [
+        ("user", feature_hash(seed, "user", "age", None), math.asinh(31)),
+        ("user", feature_hash(seed, "user", "country", "de"), 1.0),
+        ("user", feature_hash(seed, "user", "member", "true"), 1.0),
+        ("", feature_hash(seed, "", "hour", None), math.asinh(13)),
+        ("place", feature_hash(seed, "place", "at[0]", None), math.asinh(48.1)),
+        ("place", feature_hash(seed, "place", "at[1]", None), math.asinh(-11.6)),
+        ("place", feature_hash(seed, "place", "room", "null"), 1.0),
+    ]
+    action = [
+        [
+            ("article", feature_hash(seed, "article", "topic", "sport"), 1.0),
+            ("article", feature_hash(seed, "article", "length", None), math.asinh(812.5)),
+        ],
+        [
+            ("article", feature_hash(seed, "article", "topic", "news"), 1.0),
+            ("article", feature_hash(seed, "article", "length", None), math.asinh(95)),
+            ("", feature_hash(seed, "", "fresh", "false"), 1.0),
+        ],
+        [],
+    ][i]
+    if featuriser.ids_are_features:
+        action = [*action, ("_id", feature_hash(seed, "_id", "", IDS[i]), 1.0)]
+    row: dict[int, float] = {}
+    products = [(0, h, 1.0, x) for _, h, x in action] + [(h, 0, x, 1.0) for _, h, x in context]
+    products += [
+        (h, k, x, y)
+        for space, h, x in context
+        for other, k, y in action
+        if interactions is None or (space, other) in interactions
+    ]
+    for h, k, x, y in products:
+        z = _mixed(h, k)
+        sign = -1.0 if z >> 63 else 1.0
+        slot = max(z % 2**featuriser.bits, 1)
+        row[slot] = row.get(slot, 0.0) + sign * x * y
+    length = math.hypot(*row.values())
+    return {0: 0.5**0.5, **{slot: 0.5**0.5 * x / length for slot, x in row.items()}}
+
+
+def _mixed(h: int, k: int) -> int:
+    z = (h + k * 0x9E3779B97F4A7C15) % 2**64
+    z ^= z >> 32
+    z = z * 0xBF58476D1CE4E5B9 % 2**64
+    return z ^ z >> 32
+
+
+def _row_of(item: dict[str, Any]) -> bytes:
+    return _bytes(Featuriser().contexts([], [[item]], ["a"]))
+
+
+def _bytes(contexts: Contexts) -> bytes:
+    return b"".join(part.tobytes() for part in contexts.rows)
