@@ -23,7 +23,7 @@ class NeuralRBMLEGA(RegressionPolicy):
     estimator θ̂, and α(t) = ν · growth(t). Both indices are divided by what all arms share.
     """
 
-    bias: float = 0.03  # ν
+    bias: float = 0.01  # ν
     # The paper has √t; t^¼ does not send the bias of a rarely played arm, α(t)/n_a, up so fast.
     growth: Schedule = field(default_factory=lambda: Power(exponent=0.25))
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
