@@ -16,7 +16,7 @@ from rbmle.core.errors import (
     RewardError,
     SettingError,
 )
-from rbmle.core.saving import leaves
+from rbmle.core.trees import leaves
 
 
 def bytes_of(bandit: Bandit) -> bytes:

@@ -20,7 +20,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.environments import Classification
 from rbmle.experiments.campaign import campaign
-from rbmle.experiments.choices import policies
+from rbmle.policies.choices import policies
 from rbmle.experiments.executors import Processes, RayCluster, Serial, executor
 from rbmle.experiments.store import Store
 from rbmle.experiments.trial import Run, Trial, play

@@ -1,7 +1,12 @@
 """The model is the sum of the log: joins, waits and defaults, by hand."""
 
+import io
+import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,16 +14,19 @@ import pytest
 
 from rbmle import Bandit, LinUCB
 from rbmle.core.contexts import per_arm
-from rbmle.core.saving import leaves
+from rbmle.core.trees import leaves
 from rbmle.core.types import Contexts
 from rbmle.service.configuration import Aggregation, ServiceConfiguration
 from rbmle.service.fold import Fold
-from rbmle.service.logs.base import Row
+from rbmle.service.joining import Counts
+from rbmle.service.logs.base import LogUnavailable, Row, Stored
 from rbmle.service.logs.memory import MemoryLog
 from rbmle.service.records import (
     Activated,
     Configured,
     Decided,
+    Imported,
+    Modelled,
     Offer,
     Play,
     Record,
@@ -38,11 +46,10 @@ class Story:
 
     def __init__(self, configuration: ServiceConfiguration = USUAL) -> None:
         self.log = MemoryLog()
-        self.fold = self.new(configuration)
-        self.configuration = configuration
-
-    def new(self, configuration: ServiceConfiguration) -> Fold:
-        return Fold(log=self.log, rows=rows, start=start, configuration=configuration)
+        self.notes = Notes()
+        self.fold = Fold(log=self.log, make=Linear, watcher=self.notes)
+        self.tell(0, "", Modelled(settings={"seed": 0}))
+        self.tell(0, "", Configured(configuration=configuration.to_json()))
 
     def tell(self, time: int, event: str, record: Record) -> None:
         row = Row(kind_of(record), event, None, time, encoded(record))
@@ -51,21 +58,53 @@ class Story:
             self.fold.apply(stored)
 
     @property
+    def bandit(self) -> Bandit:
+        assert self.fold.bandit is not None
+        return self.fold.bandit
+
+    @property
+    def counts(self) -> Counts:
+        return self.fold.joiner.counts
+
+    @property
     def learned(self) -> int:
-        return self.fold.bandit.round
+        return self.bandit.round
 
     @property
     def weight(self) -> float:
         """Return Σ reward of action 0 in its only feature: V⁻¹ b with V = 1 + n."""
-        return float(self.fold.bandit.decide([[1.0, 0.0]]).indices[0])
+        return float(self.bandit.decide([[1.0, 0.0]]).indices[0])
 
 
-def rows(decided: Decided, play: Play) -> Contexts:
-    return per_arm(np.eye(2)[[play.chosen]], 2)
+class Linear:
+    """A model of two features, one for each action."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.seed = settings["seed"]
+
+    def start(self) -> Bandit:
+        return Bandit(LinUCB(exploration=0.0), features=2, encoding="per-arm", seed=self.seed)
+
+    def load(self, model: bytes) -> Bandit:
+        return Bandit.load(io.BytesIO(model))
+
+    def context(self, decided: Decided, play: Play) -> Contexts:
+        return per_arm(np.eye(2)[[play.chosen]], 2)
 
 
-def start() -> Bandit:
-    return Bandit(LinUCB(exploration=0.0), features=2, encoding="per-arm", seed=0)
+class Notes:
+    """What a watcher was told."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[Any, ...]] = []
+
+    def decide(self, time: int, decided: Decided) -> None:
+        self.lines.append((time, decided.mode))
+
+    def settle(
+        self, time: int, decided: Decided, play: Play, reward: float, is_joined: bool
+    ) -> None:
+        self.lines.append((time, play.slot, reward, is_joined))
 
 
 def decided(**changes: Any) -> Decided:
@@ -85,8 +124,8 @@ def test_the_earliest_reward_is_learned_at_once_and_others_are_duplicates() -> N
     assert story.weight == pytest.approx(0.5)  # 1/(1 + 1)
     story.tell(WAIT, "", Ticked())
     assert story.learned == 1
-    assert (story.fold.counts.joined, story.fold.counts.duplicate) == (1, 1)
-    assert not story.fold.pending
+    assert (story.counts.joined, story.counts.duplicate) == (1, 1)
+    assert not story.fold.joiner.pending
 
 
 def test_a_sum_is_learned_when_the_wait_is_over() -> None:
@@ -108,7 +147,7 @@ def test_no_reward_is_the_default_one() -> None:
     story.tell(WAIT, "f", decided())  # any record moves the clock
     assert story.learned == 1
     assert story.weight == pytest.approx(-0.25)
-    assert story.fold.counts.defaulted == 1
+    assert story.counts.defaulted == 1
 
 
 def test_a_late_reward_is_counted_and_not_learned() -> None:
@@ -117,7 +156,7 @@ def test_a_late_reward_is_counted_and_not_learned() -> None:
     story.tell(WAIT + 5, "e", Rewarded(values={"": 1.0}))
     assert story.learned == 1  # the default
     assert story.weight == 0
-    assert story.fold.counts.late == 1
+    assert story.counts.late == 1
 
 
 def test_a_reward_may_come_two_minutes_before_its_rank_and_no_more() -> None:
@@ -128,7 +167,7 @@ def test_a_reward_may_come_two_minutes_before_its_rank_and_no_more() -> None:
     assert story.learned == 1
     story.tell(120_000, "f", decided())
     assert story.learned == 1
-    assert story.fold.counts.orphan == 1
+    assert story.counts.orphan == 1
 
 
 def test_a_deferred_event_is_learned_when_it_was_shown_and_else_never() -> None:
@@ -141,7 +180,7 @@ def test_a_deferred_event_is_learned_when_it_was_shown_and_else_never() -> None:
     assert story.learned == 1
     story.tell(WAIT, "", Ticked())
     assert story.learned == 1
-    assert story.fold.counts.unactivated == 1
+    assert story.counts.unactivated == 1
 
 
 def test_slots_have_rewards_of_their_own() -> None:
@@ -194,12 +233,126 @@ def test_a_model_rebuilt_from_the_log_is_the_live_one_to_the_bit() -> None:
             case _:
                 record = Ticked()
         story.tell(t * 20_000, event, record)
-    again = story.new(story.configuration)
+    again = Fold(log=story.log, make=Linear)
     for stored in story.log.read():
         again.apply(stored)
-    live, rebuilt = leaves(story.fold.bandit.state), leaves(again.bandit.state)
+    assert again.bandit is not None
+    live, rebuilt = leaves(story.bandit.state), leaves(again.bandit.state)
     assert live[1] == rebuilt[1]
     for name, array in live[0].items():
         np.testing.assert_array_equal(array, rebuilt[0][name])
-    assert again.counts == story.fold.counts
+    assert again.joiner.counts == story.counts
     assert story.learned > 10
+
+
+def test_each_of_two_early_rewards_has_two_minutes_of_its_own() -> None:
+    story = Story()
+    story.tell(0, "e", Rewarded(values={"": 1.0}))
+    story.tell(100_000, "e", Rewarded(values={"": 0.5}))
+    story.tell(150_000, "e", decided())
+    assert story.counts.orphan == 1
+    assert story.learned == 1
+    assert story.weight == pytest.approx(0.25)
+
+
+def test_a_watcher_hears_of_decisions_before_their_rewards() -> None:
+    story = Story()
+    story.tell(5, "e", Rewarded(values={"": 1.0}))
+    story.tell(6, "e", decided())
+    story.tell(7, "f", decided(mode="LoggingOnly"))
+    story.tell(7 + WAIT, "", Ticked())
+    assert story.notes.lines == [
+        (6, "Online"),
+        (6, "", 1.0, True),
+        (7, "LoggingOnly"),
+        (7 + WAIT, "", 0.0, False),
+    ]
+    assert story.learned == 1
+
+
+def test_there_is_no_bandit_before_a_model_and_a_new_model_keeps_what_is_pending() -> None:
+    story = Story()
+    assert Fold(log=story.log, make=Linear).bandit is None
+    story.tell(0, "e", decided())
+    story.tell(1, "f", decided())
+    story.tell(2, "e", Rewarded(values={"": 1.0}))
+    story.tell(3, "", Modelled(settings={"seed": 1}))
+    assert (story.learned, story.bandit.seed) == (0, 1)
+    story.tell(4, "f", Rewarded(values={"": 1.0}))
+    assert story.learned == 1
+
+
+def test_an_imported_model_goes_on_from_what_it_had_learned(tmp_path: Path) -> None:
+    story = Story()
+    story.tell(0, "e", decided())
+    story.tell(1, "e", Rewarded(values={"": 1.0}))
+    story.bandit.save(tmp_path / "model")
+    story.tell(2, "", Reset())
+    assert story.learned == 0
+    story.tell(3, "", Imported(model=(tmp_path / "model").read_bytes()))
+    assert story.learned == 1
+    assert story.weight == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("aggregation", Aggregation)
+def test_a_fold_that_resumes_from_a_checkpoint_ends_where_the_other_does(
+    aggregation: Aggregation, tmp_path: Path
+) -> None:
+    story = Story(replace(USUAL, reward_aggregation=aggregation))
+    story.tell(0, "early", Rewarded(values={"": 0.5}))
+    story.tell(1, "e", decided())
+    story.tell(2, "e", Rewarded(values={"": 0.25}))
+    story.tell(3, "shown", decided(deferred=True))
+    story.tell(4, "shown", Rewarded(values={"": 0.75}))
+    joined = json.loads(json.dumps(story.fold.joiner.to_json()))
+    story.bandit.save(tmp_path / "model")
+    again = Fold(log=story.log, make=Linear)
+    again.resume({"seed": 0}, Bandit.load(tmp_path / "model"), joined)
+    story.tell(5, "early", decided())
+    story.tell(6, "shown", Activated())
+    story.tell(7, "e", Rewarded(values={"": 0.5}))
+    story.tell(WAIT + 9, "", Ticked())
+    for stored in story.log.read(again.seq):
+        again.apply(stored)
+    assert again.joiner.to_json() == story.fold.joiner.to_json()
+    assert again.bandit is not None
+    assert again.bandit.decide([[1.0, 0.0]]).indices[0] == story.weight
+    assert story.learned == 3
+
+
+def test_a_log_that_cannot_be_read_for_a_while_loses_and_doubles_nothing() -> None:
+    story = Story(replace(USUAL, default_reward=0.5))
+    shaky = Shaky(story.log)
+    fold = Fold(log=shaky, make=Linear)
+    story.tell(0, "e", decided())
+    story.tell(0, "f", decided())
+    story.tell(0, "g", decided(deferred=True))
+    story.tell(1, "e", Rewarded(values={"": 1.0}))
+    story.tell(1, "g", Rewarded(values={"": 1.0}))
+    story.tell(2, "g", Activated())
+    story.tell(WAIT, "", Ticked())
+    for stored in story.log.read():
+        shaky.failures = 2
+        while fold.seq < stored.seq:
+            with suppress(LogUnavailable):
+                fold.apply(stored)
+    assert fold.joiner.to_json() == story.fold.joiner.to_json()
+    assert fold.bandit is not None
+    assert fold.bandit.round == story.learned == 3
+
+
+class Shaky:
+    """A log that fails some reads."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self.log = log
+        self.failures = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.log, name)
+
+    def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:
+        if self.failures:
+            self.failures -= 1
+            raise LogUnavailable("the disk does not answer")
+        return self.log.read(after, limit)

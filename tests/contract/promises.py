@@ -18,7 +18,7 @@ from rbmle.core.contexts import disjoint, per_arm
 from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import Policy
 from rbmle.core.randomness import Purpose, generator
-from rbmle.core.saving import leaves
+from rbmle.core.trees import leaves
 from rbmle.core.types import Contexts, Indices
 
 FEATURES = 4

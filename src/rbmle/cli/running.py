@@ -44,9 +44,9 @@ def run(
 ) -> None:
     """Compare policies on datasets; runs that are in the folder already are not repeated."""
     from rbmle.environments import SYNTHETIC, Classification
-    from rbmle.experiments.choices import policies as chosen_policies
     from rbmle.experiments.trial import Trial
     from rbmle.policies import POLICIES
+    from rbmle.policies.choices import policies as chosen_policies
 
     console = Console()
     names = list(POLICIES) if policy == "all" else listed(policy)

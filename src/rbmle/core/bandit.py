@@ -1,7 +1,9 @@
 """What most users hold: a policy, its state and its clock."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from rbmle.core.errors import (
 )
 from rbmle.core.policy import Policy, choose, frequencies
 from rbmle.core.randomness import Purpose, generator
+from rbmle.core.trees import copied
 from rbmle.core.types import (
     ArmId,
     Contexts,
@@ -90,24 +93,29 @@ class Bandit:
         )
 
     def decide(
-        self, x: Any, *, eligible: Sequence[ArmId] | None = None, id: str | None = None
+        self,
+        x: Any,
+        *,
+        eligible: Sequence[ArmId] | None = None,
+        id: str | None = None,
+        floor: float | None = None,
     ) -> Decision:
         """Return the arm to play; what was learned does not change.
 
         Disjoint contexts: x is one vector, and `eligible` restricts the arms. Contexts per arm: x has
         one row for each eligible arm, in their order. With an `id`, the same question gets the same
-        answer as long as nothing was learned in between.
+        answer as long as nothing was learned in between. A `floor` stands for the bandit's own.
         """
         ids, contexts = self._offer(x, eligible)
         name = f"{self.seed}-{self.decisions}" if id is None else str(id)
         rng = generator(self.seed, Purpose.INDEX, name)
         indices = self.policy.index(self.state, contexts, rng)
-        if not math.isfinite(indices.sum()):
+        if not math.isfinite(np.add.reduce(indices)):
             raise DivergenceError(
                 f"the indices are {indices}, but they must be finite numbers: training has diverged; use a "
                 "smaller rate, Replay() in the place of FullBatch(), or smaller features, and start anew"
             )
-        chances = self._chances(contexts, indices, rng)
+        chances = self._chances(contexts, indices, rng, self.floor if floor is None else floor)
         if chances is None:
             place, propensity = choose(indices, rng), None
         else:
@@ -181,6 +189,13 @@ class Bandit:
             )
         self.arms.retire(id)
 
+    def snapshot(self) -> "Bandit":
+        """Return a bandit that decides as this one does now, whatever this one learns later."""
+        frozen = copy(self)
+        frozen.state = copied(self.state)
+        frozen.arms = deepcopy(self.arms)
+        return frozen
+
     def save(self, path: Any) -> None:
         """Write the bandit to one file, whole or not at all."""
         from rbmle.core.saving import save  # it needs this class
@@ -240,15 +255,15 @@ class Bandit:
         return ids
 
     def _chances(
-        self, contexts: Contexts, indices: Indices, rng: np.random.Generator
+        self, contexts: Contexts, indices: Indices, rng: np.random.Generator, floor: float
     ) -> Probabilities | None:
         """Return the probabilities from which the arm is drawn, or None if there are none."""
         chances = self.policy.probabilities(self.state, contexts, self.draws, rng)
-        if self.floor == 0:
+        if floor == 0:
             return chances
         if chances is None:
             chances = frequencies(indices[None])
-        return (1 - self.floor) * chances + self.floor / len(contexts)
+        return (1 - floor) * chances + floor / len(contexts)
 
     def _decided(self, decision: Decision) -> Contexts:
         """Return the context of a decision, checked against this bandit."""
@@ -283,8 +298,8 @@ class Bandit:
 
 def _draw(chances: Probabilities, rng: np.random.Generator) -> int:
     """Return an arm drawn from its probability."""
-    edges = np.cumsum(chances)
-    return min(int(np.searchsorted(edges, rng.random() * edges[-1], side="right")), len(edges) - 1)
+    edges = chances.cumsum()
+    return min(bisect_right(edges, rng.random() * edges[-1]), len(edges) - 1)
 
 
 def _finite(reward: float | None) -> float:

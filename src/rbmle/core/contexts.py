@@ -22,6 +22,13 @@ def disjoint(x: Any, blocks: np.ndarray, features: int) -> Contexts:
 
 def per_arm(X: Any, features: int) -> Contexts:
     """Return a row of features for each arm, all in block 0."""
+    if isinstance(X, Contexts):  # made by code that has checked it
+        if X.features != features:
+            raise ContextError(
+                f"the contexts have {X.features} features, but {features} are expected; they were made "
+                "for another bandit"
+            )
+        return X
     if hasattr(X, "tocsr"):
         return _sparse_rows(X, features)
     X = _array(X)

@@ -65,6 +65,12 @@ def choose(indices: Indices, rng: np.random.Generator) -> int:
 
 def frequencies(draws: Float[np.ndarray, "draws arms"]) -> Probabilities:
     """Return how often each arm has the largest index, in a matrix with a row for each draw."""
+    if len(draws) == 1:
+        largest = int(draws.argmax())
+        if np.count_nonzero(draws == draws[0, largest]) == 1:  # nearly always, and cheap
+            only = np.zeros(draws.shape[1])
+            only[largest] = 1.0
+            return only
     best = draws == draws.max(axis=1, keepdims=True)
     shares: Probabilities = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     return shares

@@ -1,8 +1,8 @@
 """One file for a bandit: a zip of arrays and a JSON manifest, no pickle, written whole or not at all.
 
-A state is a tree of dataclasses, tuples and lists whose leaves are arrays and numbers. Arrays go to
-the zip under their path in the tree, numbers to the manifest. The tree's shape is not stored: the
-policy makes it anew, and its leaves are then replaced.
+Arrays of the state go to the zip under their path in its tree, numbers to the manifest. The tree's
+shape is not stored: the policy makes it anew, and its leaves are then replaced. The same bandit gives
+the same bytes.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import os
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.errors import FileError
 from rbmle.core.files import written_whole
 from rbmle.core.policy import Policy
+from rbmle.core.trees import leaves, replaced
 
 FORMAT = "rbmle bandit"
 VERSION = 1
@@ -30,6 +31,12 @@ OURS = "rbmle."  # the only package whose classes a file may name
 
 def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
     """Write a bandit beside its place, to disk, and then put it there in one step."""
+    with written_whole(Path(path)) as file:
+        write(bandit, file)
+
+
+def write(bandit: Bandit, file: BinaryIO) -> None:
+    """Write a bandit to an open file."""
     arrays, numbers = leaves(bandit.state)
     manifest = {
         "format": FORMAT,
@@ -49,14 +56,15 @@ def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
         "arrays": sorted(arrays),
         "numbers": numbers,
     }
-    with written_whole(Path(path)) as file, zipfile.ZipFile(file, "w") as zipped:
-        zipped.writestr(MANIFEST, json.dumps(manifest, indent=1))
+    with zipfile.ZipFile(file, "w") as zipped:
+        zipped.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest, indent=1))
         for name in sorted(arrays):
-            with zipped.open(f"{name}.npy", "w", force_zip64=True) as entry:
+            undated = zipfile.ZipInfo(f"{name}.npy")
+            with zipped.open(undated, "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, arrays[name], allow_pickle=False)
 
 
-def load(path: str | os.PathLike[str], policy: Policy[Any] | None = None) -> Bandit:
+def load(path: str | os.PathLike[str] | BinaryIO, policy: Policy[Any] | None = None) -> Bandit:
     """Return the bandit in a file, or raise FileError."""
     try:
         with zipfile.ZipFile(path) as zipped:
@@ -85,58 +93,6 @@ def load(path: str | os.PathLike[str], policy: Policy[Any] | None = None) -> Ban
             f"{path} is no saved bandit, or it is damaged ({type(error).__name__}: {error}); "
             "use a file that Bandit.save wrote, or an older copy of this one"
         ) from error
-
-
-def leaves(tree: Any, at: str = "state") -> tuple[dict[str, np.ndarray], dict[str, float | int]]:
-    """Return the arrays and the numbers of a tree by their path."""
-    arrays: dict[str, np.ndarray] = {}
-    numbers: dict[str, float | int] = {}
-    match tree:
-        case np.ndarray():
-            arrays[at] = tree
-        case bool() | int() | float():
-            numbers[at] = tree
-        case _:
-            for name, branch in _branches(tree):
-                more_arrays, more_numbers = leaves(branch, f"{at}.{name}")
-                arrays |= more_arrays
-                numbers |= more_numbers
-    return arrays, numbers
-
-
-def replaced(
-    tree: Any, arrays: dict[str, np.ndarray], numbers: dict[str, Any], at: str = "state"
-) -> Any:
-    """Return the tree with its leaves taken from the arrays and numbers."""
-    match tree:
-        case np.ndarray():
-            if arrays[at].dtype != tree.dtype or arrays[at].ndim != tree.ndim:
-                raise ValueError(f"{at} is {arrays[at].dtype} {arrays[at].shape}, not {tree.dtype}")
-            return arrays[at]
-        case bool() | int() | float():
-            return type(tree)(numbers[at])
-        case _:
-            parts = {
-                name: replaced(branch, arrays, numbers, f"{at}.{name}")
-                for name, branch in _branches(tree)
-            }
-    if isinstance(tree, list):
-        return list(parts.values())
-    return type(tree)(**parts)
-
-
-def _branches(tree: Any) -> list[tuple[str, Any]]:
-    """Return the named branches of a node."""
-    if dataclasses.is_dataclass(tree):
-        return [(f.name, getattr(tree, f.name)) for f in dataclasses.fields(tree)]
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return list(zip(tree._fields, tree, strict=True))
-    if isinstance(tree, list):
-        return [(str(i), branch) for i, branch in enumerate(tree)]
-    raise TypeError(
-        f"a state holds a {type(tree).__name__}, which cannot be saved; states are made of dataclasses, "
-        "named tuples, lists, arrays and numbers"
-    )
 
 
 def encode(value: Any) -> Any:

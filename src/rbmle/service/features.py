@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts
 from rbmle.service.features_reading import ID_NAMESPACE, FeatureError, read, shown
-from rbmle.service.features_rows import rows_of
+from rbmle.service.features_rows import interactions_of, rows_of
 
 __all__ = ["ID_NAMESPACE", "FeatureError", "Featuriser"]
 
@@ -82,15 +82,18 @@ class Featuriser:
         if self.ids_are_features:
             _check_ids(ids)
         names = ids if self.ids_are_features else None
-        features = read(context_features, actions_features, names, self.seed)
-        shared, *own = features.counts
-        if shared * sum(own) > MOST_PRODUCTS:
+        features = read(
+            context_features, actions_features, names, self.seed, self.interactions is not None
+        )
+        shared = features.counts[0]
+        products = shared * (len(features.hashes) - shared)
+        if products > MOST_PRODUCTS:
             raise FeatureError(
-                f"there are {shared * sum(own):,} products of context and action features, but at most "
+                f"there are {products:,} products of context and action features, but at most "
                 f"{MOST_PRODUCTS:,} are taken; send fewer features or fewer actions"
             )
-        pairs = None if self.interactions is None else frozenset(self.interactions)
-        return Contexts(rows=rows_of(features, self.bits, pairs), features=self.features)
+        rows = rows_of(features, self.bits, interactions_of(self.interactions))
+        return Contexts(rows=rows, features=self.features)
 
 
 def _check_ids(ids: Sequence[object]) -> None:

@@ -1,12 +1,12 @@
 """From JSON features to hashes and numbers, and the error of features that are none."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import asinh
 from typing import Any, NamedTuple
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.hashing import NOTHING, remembered
+from rbmle.service.hashing import IGNORED, NOTHING, Remembered, remembered
 
 NO_NAMESPACE = ""  # of features that stand in none
 ID_NAMESPACE = "_id"  # names of a client that begin with _ are ignored, so no other is like it
@@ -28,12 +28,16 @@ class Features(NamedTuple):
 
     hashes: list[int]
     values: list[float]
-    namespaces: list[str | None]
     counts: list[int]
+    namespaces: list[str | None] | None  # None if nobody asked for them
 
 
 def read(
-    context: object, actions: Sequence[object], ids: Sequence[str] | None, seed: int
+    context: object,
+    actions: Sequence[object],
+    ids: Sequence[str] | None,
+    seed: int,
+    with_namespaces: bool,
 ) -> Features:
     """Return the features of arrays of objects {namespace: {name: value}} or {name: value}.
 
@@ -44,44 +48,64 @@ def read(
     indicator of itself, unless ids is None.
     """
     known = remembered(seed)
-    hashes: list[int] = []
-    values: list[float] = []
-    namespaces: list[str | None] = []
-    counts: list[int] = []
+    found = Features([], [], [], [] if with_namespaces else None)
+    hashes, values, counts, namespaces = found
     for place, features in enumerate((context, *actions)):
         before = len(hashes)
         hashes.append(NOTHING)
         values.append(1.0)
-        namespaces.append(None)
+        if namespaces is not None:
+            namespaces.append(None)
         if ids is not None and place > 0:
             hashes.append(known[ID_NAMESPACE, "", ids[place - 1]])
             values.append(1.0)
-            namespaces.append(ID_NAMESPACE)
-        for at, namespace, group in _groups(features, place):
+            if namespaces is not None:
+                namespaces.append(ID_NAMESPACE)
+        if not _take(features, known, found):
+            raise next(_mistakes(features, place))
+        counts.append(len(hashes) - before)
+    return found
+
+
+def _take(features: object, known: Remembered, found: Features) -> bool:
+    """Add the features of one array; return False at the first thing in it that is none.
+
+    This is most of the work of a request, so no step of it is a call of ours.
+    """
+    if type(features) is not list:
+        return False
+    hashes, values, _, namespaces = found
+    for item in features:
+        if type(item) is not dict:
+            return False
+        groups = [(NO_NAMESPACE, item)]
+        for namespace, group in groups:
             for name, value in group.items():
-                if name[:1] == "_":
-                    continue
                 kind = type(value)
                 if kind is str:
-                    hashes.append(known[namespace, name, value])
-                    values.append(1.0)
-                elif (kind is float or kind is int) and abs(value) <= LARGEST:
-                    hashes.append(known[namespace, name, None])
-                    values.append(asinh(value))
+                    if h := known[namespace, name, value]:
+                        hashes.append(h)
+                        values.append(1.0)
+                elif (kind is float or kind is int) and -LARGEST <= value <= LARGEST:
+                    if h := known[namespace, name, None]:
+                        hashes.append(h)
+                        values.append(asinh(value))
                 elif kind is bool or value is None:
-                    hashes.append(known[namespace, name, _SPELLED[value]])
-                    values.append(1.0)
-                elif kind is list:
-                    for i, x in enumerate(value):
-                        if not _is_number(x):
-                            raise _wrong(place, at, namespace, name, f"[{i}]", x)
-                        hashes.append(known[namespace, f"{name}[{i}]", None])
-                        values.append(asinh(x))
+                    if h := known[namespace, name, _SPELLED[value]]:
+                        hashes.append(h)
+                        values.append(1.0)
+                elif name[:1] == IGNORED:
+                    continue
+                elif kind is dict and group is item:
+                    groups.append((name, value))
+                elif kind is list and all(map(_is_number, value)):
+                    hashes += [known[namespace, f"{name}[{i}]", None] for i in range(len(value))]
+                    values += map(asinh, value)
                 else:
-                    raise _wrong(place, at, namespace, name, "", value)
-            namespaces += [namespace] * (len(hashes) - len(namespaces))
-        counts.append(len(hashes) - before)
-    return Features(hashes, values, namespaces, counts)
+                    return False
+            if namespaces is not None:
+                namespaces += [namespace] * (len(hashes) - len(namespaces))
+    return True
 
 
 def shown(value: Any) -> str:
@@ -98,30 +122,38 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def _groups(features: object, place: int) -> list[tuple[int, str, dict[str, Any]]]:
-    """Return the namespaces of each object, and what stands in them."""
+def _mistakes(features: object, place: int) -> Iterator[FeatureError]:
+    """Return the errors of what is no feature, the form of the array before what stands in it."""
     if type(features) is not list:
-        raise FeatureError(
+        yield FeatureError(
             f"{_path(place)} is {shown(features)}, but an array of objects is expected"
         )
-    groups = []
+        return
     for at, item in enumerate(features):
         if type(item) is not dict:
-            raise FeatureError(f"{_path(place)}[{at}] is {shown(item)}, but an object is expected")
-        bare = item
-        for name, value in item.items():
-            if type(value) is dict:
-                if bare is item:
-                    bare = {n: v for n, v in item.items() if type(v) is not dict}
-                if name[:1] != "_":
-                    groups.append((at, name, value))
-        if bare:
-            groups.append((at, NO_NAMESPACE, bare))
-    return groups
+            yield FeatureError(f"{_path(place)}[{at}] is {shown(item)}, but an object is expected")
+            return
+    for at, item in enumerate(features):
+        spaces = {n: group for n, group in item.items() if type(group) is dict}
+        bare = {name: value for name, value in item.items() if name not in spaces}
+        for namespace, group in (*spaces.items(), (NO_NAMESPACE, bare)):
+            for name, value in group.items() if namespace[:1] != IGNORED else ():
+                if name[:1] == IGNORED or _is_scalar(value):
+                    continue
+                if type(value) is not list:
+                    yield _wrong(place, at, namespace, name, "", value)
+                    continue
+                for i, x in enumerate(value):
+                    if not _is_number(x):
+                        yield _wrong(place, at, namespace, name, f"[{i}]", x)
+
+
+def _is_scalar(value: Any) -> bool:
+    return type(value) in (str, bool) or value is None or _is_number(value)
 
 
 def _is_number(x: Any) -> bool:
-    return type(x) in (float, int) and abs(x) <= LARGEST
+    return type(x) in (float, int) and -LARGEST <= x <= LARGEST
 
 
 def _wrong(place: int, at: int, namespace: str, name: str, index: str, value: Any) -> FeatureError:

@@ -3,8 +3,9 @@
 from functools import lru_cache
 from hashlib import blake2b
 
-import numpy as np
-from jaxtyping import UInt64
+from rbmle.engine.feature_rows import interaction_hash
+
+__all__ = ["IGNORED", "NOTHING", "Remembered", "feature_hash", "interaction_hash", "remembered"]
 
 _REMEMBERED = 2**15  # features
 _LONGEST = (
@@ -12,10 +13,7 @@ _LONGEST = (
 )
 
 NOTHING = 0  # the hash of no feature at all
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴/φ
-_MIX = np.uint64(0xBF58476D1CE4E5B9)  # of SplitMix64
-_HALF = np.uint64(32)
+IGNORED = "_"  # names that begin with it are those of no features
 
 
 def feature_hash(seed: int, namespace: str, name: str, category: str | None) -> int:
@@ -32,7 +30,8 @@ def feature_hash(seed: int, namespace: str, name: str, category: str | None) -> 
 class Remembered(dict[tuple[str, str, str | None], int]):
     """The hashes of features under one seed, by (namespace, name, category); asked twice, computed once.
 
-    A dict, so that a known feature costs one lookup. When it is full it starts anew.
+    A dict, so that a known feature costs one lookup. When it is full it starts anew. A name that
+    begins with _ is that of no feature, so its hash is that of nothing.
     """
 
     __slots__ = ("seed",)
@@ -43,7 +42,8 @@ class Remembered(dict[tuple[str, str, str | None], int]):
     def __missing__(self, feature: tuple[str, str, str | None]) -> int:
         """Return the hash of a feature, and remember it unless it is long."""
         namespace, name, category = feature
-        found = feature_hash(self.seed, namespace, name, category)
+        ignored = name[:1] == IGNORED
+        found = NOTHING if ignored else feature_hash(self.seed, namespace, name, category)
         if len(namespace) + len(name) + len(category or "") <= _LONGEST:
             if len(self) >= _REMEMBERED:
                 self.clear()
@@ -55,18 +55,3 @@ class Remembered(dict[tuple[str, str, str | None], int]):
 def remembered(seed: int) -> Remembered:
     """Return the hashes under a seed, which all featurisers of that seed share."""
     return Remembered(seed)
-
-
-def interaction_hash(
-    first: UInt64[np.ndarray, "..."], second: UInt64[np.ndarray, "..."]
-) -> UInt64[np.ndarray, "..."]:
-    """Return the hashes of pairs of features; the order of a pair counts.
-
-    One round of mixing is enough, for what is mixed is random already. The hash of the pair of
-    nothing and nothing is that of nothing.
-    """
-    z = first + second * _GOLDEN
-    z ^= z >> _HALF
-    z *= _MIX
-    z ^= z >> _HALF
-    return z

@@ -4,6 +4,9 @@ from typing import Any
 
 import msgspec
 
+OPERATOR = ""  # the event of records that are of none: models and configurations
+CLOCK = "\x1f"  # the event of records of time; no client can have it
+
 Features = list[dict[str, Any]]  # as the client sent them
 
 
@@ -27,6 +30,21 @@ class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     slot: str = ""  # empty where there is one slot only
     features: Features = []  # of the slot
     baseline: int = 0  # the place of the action that would be shown without us
+    preferred: int | None = (
+        None  # what the model would have shown, where the baseline was; else None
+    )
+
+
+class Modelled(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A model of this kind starts here, before any data; what went before is not learned by it."""
+
+    settings: dict[str, Any]  # of the policy and of the featuriser
+
+
+class Imported(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A model that was learned elsewhere, or before, goes on here."""
+
+    model: bytes  # as `Bandit.save` writes it
 
 
 class Decided(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,7 +86,7 @@ class Reset(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 KINDS: dict[str, type[Record]] = {
     kind.__name__.lower(): kind
-    for kind in (Decided, Activated, Rewarded, Configured, Ticked, Reset)
+    for kind in (Modelled, Imported, Decided, Activated, Rewarded, Configured, Ticked, Reset)
 }
 
 

@@ -3,13 +3,24 @@
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 from rbmle.service.logs.base import DuplicateRequest, Log, Row
+from rbmle.service.timings import Timings
 
 MOST = 256  # calls in one transaction
 Call = tuple[Sequence[Row], "Future[int]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Since when something does not work, and why."""
+
+    since: float  # seconds since the epoch
+    why: str
 
 
 class Writer:
@@ -18,6 +29,9 @@ class Writer:
     def __init__(self, log: Log, stored: Callable[[], None] = lambda: None) -> None:
         """Start the thread; `stored` is called after each transaction, in that thread."""
         self.log = log
+        self.failure: Failure | None = None  # while the log does not take anything
+        self.timings = Timings()  # of transactions, in seconds
+        self.last = log.last()  # the seq of the last row
         self._stored = stored
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="rbmle-writer", daemon=True)
@@ -58,15 +72,20 @@ class Writer:
     def _write(self, calls: list[Call]) -> None:
         """Store some calls in one transaction; those that were stored before are left out of it."""
         rows = [row for some, _ in calls for row in some]
+        begun = time.perf_counter()
         try:
             first = self.log.append(rows)
         except DuplicateRequest as error:
             self._write_others(calls, error)
             return
         except Exception as error:  # whatever it is, those who wait must hear of it
+            self.failure = self.failure or Failure(time.time(), str(error))
             for _, done in calls:
                 done.set_exception(error)
             return
+        self.failure = None
+        self.last = first + len(rows) - 1
+        self.timings.add(time.perf_counter() - begun)
         self._stored()
         for some, done in calls:
             done.set_result(first)
@@ -75,12 +94,15 @@ class Writer:
     def _write_others(self, calls: list[Call], error: DuplicateRequest) -> None:
         """Refuse the calls that have a duplicate, and store the others."""
         ends = itertools.accumulate(len(rows) for rows, _ in calls)
-        others = []
+        others: list[Call] = []
+        repeated: list[Call] = []
         for call, end in zip(calls, ends, strict=True):
             start = end - len(call[0])
             if any(start <= place < end for place in error.places):
-                call[1].set_exception(error)
+                repeated.append(call)
             else:
                 others.append(call)
         if others:
             self._write(others)
+        for _, done in repeated:  # now, since what they repeat may be among the others
+            done.set_exception(error)

@@ -34,6 +34,7 @@ class Problem:
     target: str | None = None  # the part of the request that is wrong; None: all of it
     details: "tuple[Problem, ...]" = ()
     allow: tuple[str, ...] = ()  # the methods that the path has, where this one is not among them
+    retry_after: int | None = None  # seconds; None: to try again is of no use
 
 
 class RefusedError(RBMLEError):

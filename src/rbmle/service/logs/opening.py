@@ -4,6 +4,8 @@ from urllib.parse import unquote, urlsplit
 
 from rbmle.service.logs.base import Log
 
+LOG_FILE = "log.db"  # in the folder of a service
+
 
 def open_log(url: str, *, is_read_only: bool = False) -> Log:
     """Return the log at "sqlite:///path", a plain path, "postgresql://…", or "memory:".

@@ -19,7 +19,7 @@ def policies(names: Iterable[str], settings: Iterable[str] = ()) -> dict[str, Po
     >>> policies(["neural-ucb"], ["neural-ucb.exploration=0.5"])["neural-ucb"].exploration
     0.5
     """
-    chosen = {name: _policy(name) for name in names}
+    chosen = {name: policy_named(name) for name in names}
     for setting in settings:
         name, path, value = _split(setting)
         targets = list(chosen) if name == EVERY else [name]
@@ -45,11 +45,53 @@ def with_setting(policy: Any, path: list[str], value: Any) -> Any:
     return replace(policy, **{name: inner})
 
 
-def _policy(name: str) -> Policy[Any]:
+def policy_named(name: str) -> Policy[Any]:
     """Return a policy with its defaults."""
     if name not in POLICIES:
         raise SettingError(f"there is no policy {name!r}; there are {', '.join(POLICIES)}")
     return POLICIES[name]()
+
+
+def policy_with(name: str, settings: str) -> Policy[Any]:
+    """Return a policy with `key=value` settings, with spaces between.
+
+    >>> policy_with("neural-ucb", "exploration=0.5 model.ridge=0.1").exploration
+    0.5
+    """
+    policy = policy_named(name)
+    for setting in settings.split():
+        _, path, value = _split(f"{name}.{setting}")
+        policy = with_setting(policy, path, value)
+    return policy
+
+
+def name_of(policy: Policy[Any]) -> str:
+    """Return the name under which a policy is known."""
+    return next(name for name, kind in POLICIES.items() if kind is type(policy))
+
+
+def settings_of(policy: Policy[Any]) -> str:
+    """Return the settings that `policy_with` makes a policy of: what is not as by default.
+
+    >>> settings_of(policy_with("neural-ucb", "exploration=0.5"))
+    'exploration=0.5'
+    """
+    return " ".join(_differences(policy, policy_named(name_of(policy))))
+
+
+def _differences(value: Any, usual: Any, path: str = "") -> list[str]:
+    """Return settings that make a value of the usual one; several parts are set as one."""
+    changed = [f.name for f in fields(usual) if getattr(value, f.name) != getattr(usual, f.name)]
+    found = []
+    for name in changed:
+        part, other = getattr(value, name), getattr(usual, name)
+        inner = _differences(part, other, f"{path}{name}.") if _is_alike(part, other) else []
+        found += inner if len(inner) == 1 else [f"{path}{name}={part!r}".replace(", ", ",")]
+    return found
+
+
+def _is_alike(part: Any, other: Any) -> bool:
+    return is_dataclass(part) and type(part) is type(other)
 
 
 def _split(setting: str) -> tuple[str, list[str], Any]:

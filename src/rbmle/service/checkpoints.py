@@ -1,0 +1,132 @@
+"""Checkpoints: what the fold knew at some record, so that a start need not read the log from its beginning.
+
+A checkpoint saves time and nothing else: it can be deleted, and one that is damaged, or of another
+log, is passed over.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rbmle.core.errors import RBMLEError
+from rbmle.core.files import written_whole
+from rbmle.service.fold import Fold
+from rbmle.service.logs.base import Log
+from rbmle.service.model import Model, saved
+from rbmle.service.statistics import Statistics
+
+FORMAT = "rbmle checkpoint"
+VERSION = 1
+KEPT = 2
+_STATE, _BANDIT = "state.json", "bandit.rbmle"
+_UNFIT = (RBMLEError, OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+class State(msgspec.Struct, kw_only=True):
+    """All but the bandit."""
+
+    format: str
+    version: int
+    origin: str  # of the log
+    seq: int
+    settings: dict[str, Any]
+    joined: dict[str, Any]
+    statistics: Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """The checkpoints of a log, in a folder."""
+
+    folder: Path
+
+    def paths(self) -> list[Path]:
+        """Return the checkpoints, the newest first."""
+        return sorted(self.folder.glob("checkpoint-*.rbmle"), reverse=True)
+
+    def save(self, fold: Fold, statistics: Statistics) -> Path:
+        """Write what the fold knows, whole or not at all, and delete what is older than the last."""
+        assert fold.bandit is not None
+        assert fold.settings is not None
+        state = State(
+            format=FORMAT,
+            version=VERSION,
+            origin=origin_of(fold.log),
+            seq=fold.seq,
+            settings=fold.settings,
+            joined=fold.joiner.to_json(),
+            statistics=statistics,
+        )
+        path = self.folder / f"checkpoint-{fold.seq:016d}.rbmle"
+        with written_whole(path) as file, zipfile.ZipFile(file, "w") as zipped:
+            zipped.writestr(zipfile.ZipInfo(_STATE), msgspec.json.encode(state))
+            zipped.writestr(zipfile.ZipInfo(_BANDIT), saved(fold.bandit))
+        for old in self.paths()[KEPT:]:
+            old.unlink(missing_ok=True)
+        return path
+
+    def restore(self, log: Log) -> Iterator["Restored"]:
+        """Yield what fits the log, the newest first, and why others do not."""
+        origin, last = origin_of(log), log.last()
+        for path in self.paths():
+            try:
+                state, bandit = read(path)
+            except _UNFIT as error:
+                yield Restored(path, None, b"", f"it cannot be read: {error}")
+                continue
+            if state.origin != origin or state.seq > last:
+                yield Restored(path, None, b"", "it is of another log")
+            else:
+                yield Restored(path, state, bandit, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A checkpoint, or why it is of no use."""
+
+    path: Path
+    state: State | None
+    bandit: bytes
+    why: str
+
+
+def read(path: Path) -> tuple[State, bytes]:
+    """Return what a checkpoint holds."""
+    with zipfile.ZipFile(path) as zipped:
+        state = msgspec.json.decode(zipped.read(_STATE), type=State)
+        if (state.format, state.version) != (FORMAT, VERSION):
+            raise ValueError(f"it is {state.format} {state.version}, not {FORMAT} {VERSION}")
+        return state, zipped.read(_BANDIT)
+
+
+def check_newest(log: Log, folder: Path | None) -> list[str]:
+    """Return what is wrong with the newest checkpoint: the log, folded anew, must give the same bytes."""
+    found = None if folder is None else next(Checkpoints(folder).restore(log), None)
+    if found is None:
+        return []
+    if found.state is None:
+        return [f"{found.path.name}: {found.why}"]
+    statistics = Statistics()
+    fold = Fold(log=log, make=Model.from_json, watcher=statistics)
+    for stored in log.read(0, found.state.seq):
+        fold.apply(stored)
+    known = (fold.settings, fold.joiner.to_json(), statistics)
+    if fold.bandit is None or saved(fold.bandit) != found.bandit:
+        return [f"{found.path.name}: its model is not the one that the log gives"]
+    if known != (found.state.settings, found.state.joined, found.state.statistics):
+        return [f"{found.path.name}: what it waits for is not what the log gives"]
+    return []
+
+
+def origin_of(log: Log) -> str:
+    """Return what tells a log from all others: its first record, which has the seed of its model."""
+    first = next(iter(log.read(0, 1)), None)
+    if first is None:
+        return ""
+    return blake2b(b"%d/" % first.row.time + first.row.payload, digest_size=16).hexdigest()

@@ -1,0 +1,101 @@
+"""The way in and out: a form that takes a key, and a cookie that stands for it.
+
+No other site can send the form for a visitor. The cookie is SameSite=Strict, so a foreign form comes
+without it; and a form is only taken if the browser says that it is one of ours.
+"""
+
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rbmle.service.dashboard.answers import html, redirect
+from rbmle.service.dashboard.overview import Source
+from rbmle.service.dashboard.page_login import login
+from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, Sessions
+
+PATH = "/dashboard"
+COOKIE = "rbmle_session"
+LONGEST_FORM = 4096  # bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Who may look."""
+
+    source: Source
+    sessions: Sessions = field(default_factory=Sessions)
+
+    def is_signed_in(self, request: Request) -> bool:
+        """Return whether a request comes with a cookie of ours, or none is needed."""
+        guard = self.source.keys
+        token = request.cookies.get(COOKIE, "")
+        return guard is None or self.sessions.is_open(token, guard, self.source.now())
+
+    async def login_page(self, request: Request) -> Response:
+        """Return the form, unless there is no need for it."""
+        return redirect(PATH) if self.is_signed_in(request) else html(login())
+
+    async def sign_in(self, request: Request) -> Response:
+        """Take a key, and give a cookie for it."""
+        guard, throttle, now = self.source.keys, self.source.throttle, self.source.now()
+        if guard is None:
+            return redirect(PATH)
+        if not _is_from_here(request):
+            return html(login("This form was sent by another site. Sign in here."), 403)
+        address = request.client.host if request.client is not None else ""
+        if wait := throttle.retry_after(address, now):
+            problem = f"Too many keys were wrong. Try again in {wait} s."
+            return html(login(problem), 429, {"retry-after": str(wait)})
+        body = await _body(request)
+        if body is None:
+            return html(login(f"The form has more than {LONGEST_FORM} bytes. Enter a key."), 413)
+        key = parse_qs(body.decode(errors="replace")).get("key", [""])[0].strip()
+        if guard.scope_of(key) is None:
+            throttle.failed(address, now)
+            return html(login("This is no key of this service. Check it, and try again."), 401)
+        return _with_cookie(redirect(PATH), request, self.sessions.open(key, now), LIFETIME_SECONDS)
+
+    async def sign_out(self, request: Request) -> Response:
+        """End the session."""
+        if not _is_from_here(request):
+            return html(login("This form was sent by another site. Sign out here."), 403)
+        self.sessions.close(request.cookies.get(COOKIE, ""))
+        return _with_cookie(redirect(f"{PATH}/login"), request, "", 0)
+
+
+def _with_cookie(answer: Response, request: Request, token: str, seconds: int) -> Response:
+    answer.set_cookie(
+        COOKIE,
+        token,
+        max_age=seconds,
+        path=PATH,
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+def _is_from_here(request: Request) -> bool:
+    """Return whether a form is ours, by what no page can forge.
+
+    Browsers say it by Sec-Fetch-Site where the connection can be trusted, and else by Origin. What says
+    neither is no browser, and has no visitor's cookie to misuse.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return the body of a form; None if it is too long."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LONGEST_FORM:
+            return None
+    return body

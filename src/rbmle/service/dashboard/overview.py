@@ -1,0 +1,70 @@
+"""All that the dashboard shows, and the promise of who gives it."""
+
+from typing import Protocol
+
+import msgspec
+
+from rbmle.service.joining import Counts
+from rbmle.service.keys import Scope
+from rbmle.service.statistics import Summary
+from rbmle.service.throttle import Throttle
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """How the service is at one time; it does not change any more."""
+
+    time: int  # now, in milliseconds since the epoch
+    version: str
+    uptime_seconds: float
+    policy: str
+    learning_mode: str  # Online, Apprentice or LoggingOnly
+    exploration: float  # the part of all decisions that is to explore, as configured
+    summary: Summary
+    counts: Counts
+    pending: int  # events that may still be rewarded
+    records: int  # in the log
+    learned: int  # records that the deciding model knows
+    observations: int  # that it has learned from
+    model_age_seconds: float | None = None  # since it was published; None: nothing is learned yet
+    log_bytes: int = 0
+    log_unavailable_since: int | None = None  # milliseconds; None: it can be written
+    log_problem: str = ""  # what it said, when it could not be written
+    fsync_p99_seconds: float | None = None  # None: nothing was written yet
+    latency_p50_seconds: float | None = None  # of requests; None: there was none yet
+    latency_p99_seconds: float | None = None
+    requests: dict[str, int] = {}  # by kind
+    errors: dict[str, int] = {}  # by kind
+
+    @property
+    def backlog(self) -> int:
+        """Return how many records wait to be learned."""
+        return max(self.records - self.learned, 0)
+
+
+class Guard(Protocol):
+    """Who knows the keys, as a KeyRing does."""
+
+    def scope_of(self, presented: str) -> Scope | None:
+        """Return what a key allows now; None for nothing."""
+
+
+class Source(Protocol):
+    """What the application gives to the dashboard; all of it is asked in the event loop's thread."""
+
+    @property
+    def keys(self) -> Guard | None:
+        """Return who knows the keys; None lets everybody look."""
+
+    @property
+    def throttle(self) -> Throttle:
+        """Return who counts failed attempts, those of other routes too."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Return whether the server waits for open answers to end."""
+
+    def now(self) -> float:
+        """Return the seconds of a clock that never goes back, the one of the throttle."""
+
+    def overview(self) -> Overview:
+        """Return how the service is, at once; it is asked about once a second if anyone looks."""

@@ -1,0 +1,74 @@
+"""The routes of the dashboard: the page, its stream, its files, and the way in and out."""
+
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from rbmle.service.dashboard.access import PATH, Access
+from rbmle.service.dashboard.answers import SECURITY, UNSTORED, html, plain, redirect
+from rbmle.service.dashboard.feed import Feed
+from rbmle.service.dashboard.overview import Source
+from rbmle.service.dashboard.page import dashboard
+from rbmle.service.dashboard.static_files import StaticFile, load_files
+from rbmle.service.dashboard.stream import EventStream, Gate
+
+
+def routes(source: Source) -> list[BaseRoute]:
+    """Return the routes of the dashboard, all of them below `/dashboard`."""
+    access = Access(source=source)
+    board = _Board(source=source, access=access, feed=Feed(source=source))
+    return [
+        Route(PATH, board.page),
+        Route(f"{PATH}/login", access.login_page, methods=["GET"]),
+        Route(f"{PATH}/login", access.sign_in, methods=["POST"]),
+        Route(f"{PATH}/logout", access.sign_out, methods=["POST"]),
+        Route(f"{PATH}/events", board.events),
+        Route(f"{PATH}/static/{{file}}", board.static),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Board:
+    """The page and what it loads."""
+
+    source: Source
+    access: Access
+    feed: Feed
+    gate: Gate = field(default_factory=Gate)
+    files: dict[str, StaticFile] = field(default_factory=load_files)
+
+    async def page(self, request: Request) -> Response:
+        """Return the page, or the way to the login."""
+        if not self.access.is_signed_in(request):
+            return redirect(f"{PATH}/login")
+        address = f"{request.url.scheme}://{request.url.netloc}"
+        has_keys = self.source.keys is not None
+        return html(dashboard(self.feed.view(), address=address, has_keys=has_keys))
+
+    async def events(self, request: Request) -> ASGIApp:
+        """Return the stream; HEAD tells whether there would be one."""
+        if not self.access.is_signed_in(request):
+            return plain("Sign in at /dashboard/login.\n", 401)
+        if self.gate.is_full:
+            return plain("Too many pages are open; close one.\n", 503, {"retry-after": "10"})
+        if request.method == "HEAD":
+            return plain("", 200)
+        return EventStream(
+            message=lambda: self.feed.message() if self.access.is_signed_in(request) else None,
+            is_stopping=lambda: self.source.is_stopping,
+            gate=self.gate,
+            headers=UNSTORED,
+        )
+
+    async def static(self, request: Request) -> Response:
+        """Return a file, or that the browser's copy is the same; nobody needs to be signed in."""
+        found = self.files.get(request.path_params["file"])
+        if found is None:
+            return plain("There is no such file.\n", 404)
+        headers = {**SECURITY, "cache-control": "no-cache", "etag": found.etag}
+        if found.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(found.content, media_type=found.media_type, headers=headers)

@@ -1,0 +1,278 @@
+"""An overview in the words of the page: made here alone, for the first page and for each message."""
+
+import msgspec
+
+from rbmle.service.dashboard import words
+from rbmle.service.dashboard.headline import headline
+from rbmle.service.dashboard.overview import Overview
+from rbmle.service.statistics import BINS, Summary
+from rbmle.service.statistics_estimates import Comparison, Estimate
+from rbmle.service.statistics_timeline import MINUTE, WINDOW
+
+MARGIN = 0.06  # of the range of intervals, left free on both sides
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One cell of a table; numbers are percents of its width."""
+
+    text: str = ""
+    note: str = ""  # below the text
+    tone: str = ""  # whose colour it has
+    bar: float | None = None
+    span: tuple[float, float, float] | None = None  # low, value and high of an interval
+
+
+Table = list[list[Cell]]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sent to the page: the overview, and what is written where."""
+
+    overview: Overview
+    texts: dict[str, str]
+    tables: dict[str, Table]
+    flags: dict[str, bool]  # what is to be seen
+    tone: str  # of the verdict
+    bars: list[float]  # heights of the histogram, in percent
+
+
+def view(overview: Overview) -> View:
+    """Return what the page shows."""
+    summary = overview.summary
+    head = headline(overview)
+    highest = max(summary.propensities, default=0) or 1
+    return View(
+        overview=overview,
+        texts={
+            "headline": head.text,
+            "verdict": head.verdict,
+            **_cards(overview),
+            **_service(overview),
+            **_captions(summary),
+        },
+        tables={
+            "estimates": _estimates(summary),
+            "actions": _actions(summary),
+            "propensities": _propensities(summary),
+            "rewards": _rewards(overview),
+            "learning": _learning(overview),
+            "service": _running(overview),
+            "requests": _kinds(overview.requests, "No request yet"),
+            "errors": _kinds(overview.errors, "None"),
+        },
+        flags={
+            "is_empty": not summary.decisions,
+            "has_decisions": bool(summary.decisions),
+            "is_log_broken": overview.log_unavailable_since is not None,
+        },
+        tone=head.tone,
+        bars=[100 * count / highest for count in summary.propensities],
+    )
+
+
+def _cards(overview: Overview) -> dict[str, str]:
+    summary = overview.summary
+    is_learning_from_others = summary.agreement is not None
+    return {
+        "played": words.value(summary.played.snips),
+        "played_note": _within(summary.played.snips),
+        "baseline": words.value(summary.baseline.snips),
+        "baseline_note": _within(summary.baseline.snips),
+        "uniform": words.value(summary.uniform.snips),
+        "uniform_note": _within(summary.uniform.snips),
+        "decisions": words.count(summary.decisions),
+        "decisions_note": f"{words.count(_per_minute(overview))} a minute",
+        "exploration": words.percent(summary.exploration_rate),
+        "exploration_note": f"set to {words.percent(overview.exploration)}"
+        + (
+            f"; model and baseline agree in {words.percent(summary.agreement)}"
+            if is_learning_from_others
+            else ""
+        ),
+    }
+
+
+def _within(estimate: Estimate) -> str:
+    return ("95 %: " if estimate.has_interval else "") + words.interval(estimate)
+
+
+def _per_minute(overview: Overview) -> int:
+    """Return the plays of the last whole bucket, for each minute of it."""
+    length = overview.summary.bucket_minutes * MINUTE
+    last = (overview.time // length - 1) * length
+    found = sum(point.decided for point in overview.summary.points if point.time == last)
+    return round(found / overview.summary.bucket_minutes)
+
+
+def _service(overview: Overview) -> dict[str, str]:
+    since = overview.log_unavailable_since
+    return {
+        "mode": overview.learning_mode,
+        "version": overview.version,
+        "log_since": "" if since is None else words.clock(since),
+        "log_problem": overview.log_problem,
+    }
+
+
+def _captions(summary: Summary) -> dict[str, str]:
+    low, high = _range(summary)
+    return {
+        "range_low": words.number(low),
+        "range_high": words.number(high),
+        "window": words.duration(60 * WINDOW * summary.bucket_minutes),
+        "others": f"{words.counted(summary.others, 'play')} of other actions"
+        if summary.others
+        else "",
+    }
+
+
+def _estimates(summary: Summary) -> Table:
+    """Return a row for what was played, and for each policy that it is compared with."""
+    low, high = _range(summary)
+    return [
+        [
+            Cell(text=name, note=_worth(found), tone=tone),
+            Cell(span=_span(found.snips, low, high), tone=tone),
+            Cell(text=words.value(found.snips), note=words.interval(found.snips)),
+            Cell(text=words.value(found.ips), note=words.interval(found.ips)),
+        ]
+        for name, tone, found in _compared(summary)
+    ]
+
+
+def _compared(summary: Summary) -> list[tuple[str, str, Comparison]]:
+    rows = [
+        ("As played", "played", summary.played),
+        ("Baseline action", "baseline", summary.baseline),
+        ("Uniform play", "uniform", summary.uniform),
+    ]
+    if 0 < summary.policy.coverage < 1:  # else it decided all of them, or none
+        rows += [
+            ("Policy, where it decided", "played", summary.policy),
+            ("Baseline, in the same plays", "baseline", summary.policy_baseline),
+        ]
+    return rows
+
+
+def _worth(found: Comparison) -> str:
+    """Return how many plays tell of a policy."""
+    worth = f"worth {words.counted(round(found.effective), 'play')}"
+    if not 0 < found.coverage < 1:
+        return worth
+    return f"{worth}, from {words.percent(found.coverage)} of all; the others do not tell"
+
+
+def _range(summary: Summary) -> tuple[float, float]:
+    """Return the ends of the axis on which intervals are drawn."""
+    seen = [
+        end
+        for _, _, found in _compared(summary)
+        for end in (found.snips.low, found.snips.value, found.snips.high)
+        if end is not None
+    ] or [0.0, 1.0]
+    low, high = min(seen), max(seen)
+    margin = MARGIN * (high - low) or 0.5
+    return low - margin, high + margin
+
+
+def _span(estimate: Estimate, low: float, high: float) -> tuple[float, float, float] | None:
+    if estimate.value is None:
+        return None
+    ends = (estimate.low, estimate.value, estimate.high)
+    first, middle, last = (
+        100 * ((estimate.value if end is None else end) - low) / (high - low) for end in ends
+    )
+    return first, middle, last
+
+
+def points(summary: Summary) -> Table:
+    """Return the numbers of the charts; messages leave them out, as the script can write them."""
+    return [
+        [
+            Cell(text=words.clock(point.time)),
+            *(
+                Cell(text=words.NONE if mean is None else words.number(mean))
+                for mean in (point.played, point.baseline, point.uniform)
+            ),
+            Cell(text=words.count(point.decided)),
+        ]
+        for point in reversed(summary.points)
+    ]
+
+
+def _actions(summary: Summary) -> Table:
+    most = max((action.count for action in summary.actions), default=0) or 1
+    return [
+        [
+            Cell(text=action.id),
+            Cell(bar=100 * action.count / most),
+            Cell(
+                text=words.count(action.count),
+                note=f"up to {words.count(action.excess)} too many" if action.excess else "",
+            ),
+            Cell(text=words.percent(action.count / (summary.plays or 1))),
+        ]
+        for action in summary.actions
+    ]
+
+
+def _propensities(summary: Summary) -> Table:
+    return [
+        [
+            Cell(text=f"{place / BINS:.2f} to {(place + 1) / BINS:.2f}"),
+            Cell(text=words.count(count)),
+        ]
+        for place, count in enumerate(summary.propensities)
+    ]
+
+
+def _rewards(overview: Overview) -> Table:
+    counts = overview.counts
+    return [
+        [Cell(text=name, note=note), Cell(text=words.count(count))]
+        for name, note, count in (
+            ("Joined", "plays learned with a reward that was sent", counts.joined),
+            ("Defaulted", "plays learned with the default: none came in time", counts.defaulted),
+            ("Pending", "events that may still be rewarded", overview.pending),
+            ("Late", "rewards after the time for them", counts.late),
+            ("Duplicate", "rewards of a slot that had one", counts.duplicate),
+            ("Orphan", "rewards of an event that never was", counts.orphan),
+            ("Not activated", "deferred events that were never shown", counts.unactivated),
+        )
+    ]
+
+
+def _learning(overview: Overview) -> Table:
+    return _named(
+        ("Policy", overview.policy),
+        ("Mode", overview.learning_mode),
+        ("Model version", f"{words.count(overview.learned)}"),
+        ("Observations", words.count(overview.observations)),
+        ("Model age", words.duration(overview.model_age_seconds)),
+        ("Backlog", words.counted(overview.backlog, "record")),
+    )
+
+
+def _running(overview: Overview) -> Table:
+    is_sound = overview.log_unavailable_since is None
+    return _named(
+        ("Log", "can be written" if is_sound else "cannot be written"),
+        (
+            "Log size",
+            f"{words.size(overview.log_bytes)}, {words.counted(overview.records, 'record')}",
+        ),
+        ("fsync, p99", words.latency(overview.fsync_p99_seconds)),
+        ("Request, p50", words.latency(overview.latency_p50_seconds)),
+        ("Request, p99", words.latency(overview.latency_p99_seconds)),
+        ("Up for", words.duration(overview.uptime_seconds)),
+        ("Version", overview.version),
+    )
+
+
+def _named(*rows: tuple[str, str]) -> Table:
+    return [[Cell(text=name), Cell(text=value)] for name, value in rows]
+
+
+def _kinds(counts: dict[str, int], none: str) -> Table:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return _named(*((kind, words.count(count)) for kind, count in ordered)) or _named((none, ""))

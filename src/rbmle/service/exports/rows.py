@@ -1,0 +1,117 @@
+"""What a log is as a table: one row for each decision in each slot, with the reward that counts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from rbmle.service.joining import Joiner, Pending, Settled
+from rbmle.service.logs.base import Log, LogDamaged, Stored
+from rbmle.service.records import Decided, Play, Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A decision in one slot, and what became of it."""
+
+    stored: Stored
+    decided: Decided
+    play: Play
+    reward: float | None  # None: none came in time, or the event was never shown
+    reward_time: int | None  # None: there is no reward
+    final_reward: float | None  # with the default; None: the event is open, let go, or never shown
+    is_activated: bool
+
+    @property
+    def arm(self) -> str:
+        """Return the id of the action that was chosen."""
+        return self.decided.actions[self.play.chosen].id
+
+    @property
+    def eligible(self) -> list[str]:
+        """Return the ids of the actions that could have been chosen."""
+        return [self.decided.actions[place].id for place in self.play.eligible]
+
+    @property
+    def propensity(self) -> float:
+        """Return the probability with which the chosen action was chosen."""
+        return self.play.probabilities[self.play.eligible.index(self.play.chosen)]
+
+
+Take = Callable[[Entry], None]
+Step = Callable[[int], None]  # told the seq of each record that was read
+
+
+def unseen(seq: int) -> None:
+    """Show nobody how much was read."""
+
+
+def gather(log: Log, last: int, take: Take, step: Step) -> None:
+    """Give each entry of the records up to `last` to `take`, when it is known what became of it.
+
+    So they come in the order in which rewards became final, and those that are open after the last
+    record at the end. Held in memory is what waits for rewards, and of that no features.
+    """
+    rows = _Rows(log, take)
+    for stored in log.read(0, last):
+        record = read_record(rows.joiner, stored)
+        rows.joiner.join(stored, record)
+        step(stored.seq)
+    rows.joiner.let_go()
+
+
+def read_record(joiner: Joiner, stored: Stored) -> Record:
+    """Return the next record; raise LogDamaged if this version of rbmle cannot read it."""
+    try:
+        return joiner.advance(stored)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        why = str(error)
+    except KeyError:
+        why = "its kind is unknown; use the version of rbmle that wrote it, or a later one"
+    raise LogDamaged(
+        f"record {stored.seq} of the log, {stored.row.kind!r}, cannot be read: {why}", stored.seq
+    )
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Turns what a joiner tells into entries."""
+
+    log: Log
+    take: Take
+    joiner: Joiner = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.joiner = Joiner(log=self.log, listener=self)
+
+    def settle(self, settled: Settled) -> None:
+        self.take(
+            Entry(
+                stored=settled.stored,
+                decided=settled.decided,
+                play=settled.play,
+                reward=settled.reward if settled.is_joined else None,
+                reward_time=settled.reward_time,
+                final_reward=settled.reward,
+                is_activated=True,
+            )
+        )
+
+    def leave(self, event: str, pending: Pending) -> None:
+        stored, decided = self.joiner.decision(pending)
+        values = pending.values if pending.active else {}
+        for play in decided.plays:
+            if play.slot in pending.settled:
+                continue
+            reward, time = values.get(play.slot, (None, None))
+            self.take(
+                Entry(
+                    stored=stored,
+                    decided=decided,
+                    play=play,
+                    reward=reward,
+                    reward_time=time,
+                    final_reward=None,
+                    is_activated=pending.active,
+                )
+            )

@@ -1,0 +1,165 @@
+"""The thread that learns: it folds the log into the model, and publishes copies that decide."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from rbmle.service.checkpoints import Checkpoints
+from rbmle.service.decider import Published
+from rbmle.service.fold import Fold
+from rbmle.service.logs.errors import LogUnavailable
+from rbmle.service.model import Model
+from rbmle.service.statistics import Statistics
+from rbmle.service.writer import Failure
+
+BATCH = 256  # records that are read at once
+PUBLISH_SECONDS = 0.05  # at least, between two copies
+SHARE = 20  # the copies take no more than one part in this many of the time
+TICK_SECONDS = 1.0
+RETRY_SECONDS = 0.2
+
+
+class Learner:
+    """Folds what is in the log, one record after the other, and never keeps a decision waiting."""
+
+    def __init__(
+        self,
+        fold: Fold,
+        statistics: Statistics,
+        checkpoints: Checkpoints,
+        *,
+        tick: Callable[[], object],
+        caught_up: bool,
+        checkpoint_seconds: float,
+    ) -> None:
+        """Make the thread; `tick` writes that time has passed.
+
+        A model that is not `caught_up` is not published before it has read the whole log once.
+        """
+        self.fold = fold
+        self.statistics = statistics
+        self.published: Published | None = None
+        self.failure: Failure | None = None  # while the log cannot be read
+        self.broken: str | None = None  # why it has stopped, and will not go on
+        self.lock = threading.Lock()  # of fold and statistics, held for one record at a time
+        self.log_bytes = 0  # as of a short time ago
+        self._checkpoints = checkpoints
+        self._tick = tick
+        self._interval = checkpoint_seconds
+        self._wake = threading.Event()
+        self._stop = False
+        self._known = (-1, -1)  # what the last copy knew
+        self._next = 0.0  # when the next copy may be made
+        self._saved = fold.seq
+        self._save_at = time.monotonic() + checkpoint_seconds
+        self._tick_at = 0.0
+        self._measure_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="rbmle-learner", daemon=True)
+        if caught_up:
+            self._publish()
+
+    def start(self) -> None:
+        """Begin to learn."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that there is something new in the log."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """Stop after the record at hand, and write a checkpoint."""
+        self._stop = True
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self.broken is None:
+            self._save()
+
+    def _run(self) -> None:
+        """Learn until stopped."""
+        while not self._stop:
+            try:
+                is_behind = self._learn()
+                self._save_if_due()
+                self._measure()
+                if is_behind:
+                    continue
+                self.failure = None
+                self._publish_if_due(force=self.published is None)
+                self._pass_time()
+            except LogUnavailable as error:
+                self.failure = self.failure or Failure(time.time(), str(error))
+                time.sleep(RETRY_SECONDS)
+                continue
+            except Exception as error:
+                self.broken = f"{type(error).__name__}: {error}"
+                raise
+            self._wake.wait(PUBLISH_SECONDS if self._is_stale else TICK_SECONDS)
+            self._wake.clear()
+
+    def _learn(self) -> bool:
+        """Take in some records; return whether there were any."""
+        seq = self.fold.seq
+        for stored in self.fold.log.read(seq, BATCH):
+            with self.lock:
+                self.fold.apply(stored)
+            if self.published is not None:
+                self._publish_if_due()
+            if self._stop:
+                break
+        return self.fold.seq > seq and not self._stop
+
+    @property
+    def _is_stale(self) -> bool:
+        """Return whether the last copy does not know all that was learned."""
+        bandit = self.fold.bandit
+        return bandit is not None and self._known != (bandit.round, id(bandit))
+
+    def _publish_if_due(self, *, force: bool = False) -> None:
+        """Publish a copy, if there is something new and the last one is not too young."""
+        if self._is_stale and (force or time.monotonic() >= self._next):
+            self._publish()
+
+    def _publish(self) -> None:
+        """Let decisions be made by what was learned so far: one assignment."""
+        bandit, model = self.fold.bandit, self.fold.model
+        if bandit is None:
+            return
+        assert isinstance(model, Model)
+        begun = time.monotonic()
+        copy = bandit.snapshot()
+        self._known = (bandit.round, id(bandit))
+        self.published = Published(model, copy, self.fold.seq, self.fold.joiner.time)
+        now = time.monotonic()
+        self._next = now + max(PUBLISH_SECONDS, SHARE * (now - begun))
+
+    def _pass_time(self) -> None:
+        """Write that time has passed, if something waits for nothing else."""
+        deadline, now = self.fold.joiner.next_deadline, time.monotonic()
+        if deadline is None or now < self._tick_at:
+            return
+        if deadline <= time.time_ns() // 1_000_000:
+            self._tick_at = now + TICK_SECONDS
+            self._tick()
+
+    def _measure(self) -> None:
+        """Look at the size of the log now and then."""
+        if time.monotonic() >= self._measure_at:
+            self._measure_at = time.monotonic() + TICK_SECONDS
+            self.log_bytes = self.fold.log.size()
+
+    def _save_if_due(self) -> None:
+        if time.monotonic() >= self._save_at:
+            self._save()
+
+    def _save(self) -> None:
+        """Write a checkpoint; if the disk does not take it, the next one will do."""
+        self._save_at = time.monotonic() + self._interval
+        if self.fold.bandit is None or self.fold.seq == self._saved:
+            return
+        try:
+            self._checkpoints.save(self.fold, self.statistics)
+        except OSError as error:
+            self.failure = Failure(time.time(), f"no checkpoint was written: {error}")
+        else:
+            self._saved = self.fold.seq

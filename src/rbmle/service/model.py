@@ -1,0 +1,115 @@
+"""What decides and learns in the service: a policy, and how JSON features become its contexts."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+from rbmle.core.bandit import Bandit
+from rbmle.core.errors import FileError, SettingError
+from rbmle.core.policy import Policy
+from rbmle.core.saving import decode, encode, write
+from rbmle.core.types import Contexts, Encoding
+from rbmle.models.history import Memory
+from rbmle.policies.choices import policy_named
+from rbmle.service.features import Featuriser
+from rbmle.service.records import Decided, Features, Play
+
+DEFAULT_POLICY = "neural-rbmle-pc"
+MEMORY = Memory(keep="window", size=20_000)  # so that a service can run for ever
+DRAWS = 128  # that estimate the probabilities of a policy whose index is random
+
+
+def bounded(policy: Any) -> Any:
+    """Return a policy that forgets what is long ago, if it would remember everything."""
+    if getattr(getattr(policy, "model", None), "memory", None) != Memory():
+        return policy
+    return replace(policy, model=replace(policy.model, memory=MEMORY))
+
+
+def default_policy() -> Policy[Any]:
+    """Return the policy of a service that was told nothing."""
+    return bounded(policy_named(DEFAULT_POLICY))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The settings of a model; with the log, they are all that determines it."""
+
+    policy: Policy[Any] = field(default_factory=default_policy)
+    featuriser: Featuriser = field(default_factory=Featuriser)
+    seed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON can hold them."""
+        return {
+            "policy": encode(self.policy),
+            "featuriser": asdict(self.featuriser),
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Return the settings that `to_json` wrote; a class that is not ours is refused."""
+        try:
+            policy = decode(value["policy"])
+        except LookupError as error:
+            raise SettingError(
+                f"the log has a model with {error}, which is not part of this rbmle; use the rbmle that "
+                "wrote it"
+            ) from None
+        given = dict(value["featuriser"])
+        if given["interactions"] is not None:
+            given["interactions"] = tuple(tuple(pair) for pair in given["interactions"])
+        return cls(policy=policy, featuriser=Featuriser(**given), seed=value["seed"])
+
+    def start(self) -> Bandit:
+        """Return the bandit before any data."""
+        return Bandit(
+            self.policy,
+            features=self.featuriser.features,
+            seed=self.seed,
+            encoding=Encoding.PER_ARM,
+            draws=DRAWS,
+        )
+
+    def contexts(
+        self, shared: Sequence[Any], own: Sequence[object], ids: Sequence[str]
+    ) -> Contexts:
+        """Return one context for each action, from the features of all and of its own."""
+        return self.featuriser.contexts(shared, own, ids)
+
+    def context(self, decided: Decided, play: Play) -> Contexts:
+        """Return the context of what was chosen."""
+        offer = decided.actions[play.chosen]
+        shared: Features = [*decided.context, *play.features]
+        return self.contexts(shared, [offer.features], [offer.id])
+
+    def warm_up(self) -> None:
+        """Decide and learn once on a bandit of no use, so that no client waits for a compiler."""
+        bandit = self.start()
+        contexts = self.contexts([{"": 1.0}], [[], []], ["", "-"])
+        bandit.learn(bandit.decide(contexts, id="", floor=0.5), 0.0)
+
+    def load(self, saved: bytes) -> Bandit:
+        """Return a bandit that `saved` holds, if it is of this kind, or raise FileError."""
+        bandit = Bandit.load(io.BytesIO(saved))
+        wanted = (self.featuriser.features, Encoding.PER_ARM, None)
+        if (bandit.features, bandit.encoding, bandit.arms) != wanted:
+            raise FileError(
+                f"the model has {bandit.features} features in the {bandit.encoding} encoding, but this "
+                f"service has {wanted[0]} per arm; use a model of a service with the same featuriser"
+            )
+        if encode(bandit.policy) != encode(self.policy):
+            raise FileError(
+                f"the model is of {bandit.policy!r}, but this service has {self.policy!r}; choose that "
+                "policy first"
+            )
+        return bandit
+
+
+def saved(bandit: Bandit) -> bytes:
+    """Return a bandit as `Bandit.save` would write it."""
+    file = io.BytesIO()
+    write(bandit, file)
+    return file.getvalue()

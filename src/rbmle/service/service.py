@@ -1,0 +1,303 @@
+"""The service without its network: a log, a thread that writes, one that learns, and decisions between."""
+
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import rbmle
+from rbmle.core.errors import RBMLEError, SettingError
+from rbmle.core.policy import Policy
+from rbmle.service.checkpoints import Checkpoints, Restored
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.decider import Decider, Published, answer_of
+from rbmle.service.features import Featuriser
+from rbmle.service.fold import Fold
+from rbmle.service.joining import Joiner, Pending, Settled
+from rbmle.service.learner import Learner
+from rbmle.service.logs.base import Log, Row, Stored
+from rbmle.service.logs.opening import LOG_FILE, open_log
+from rbmle.service.model import Model, default_policy, saved
+from rbmle.service.records import (
+    OPERATOR,
+    Configured,
+    Decided,
+    Imported,
+    Modelled,
+    Record,
+    Reset,
+    Ticked,
+    decoded,
+    encoded,
+    kind_of,
+)
+from rbmle.service.requests import EventAnswer, StatusAnswer
+from rbmle.service.statistics import Statistics
+from rbmle.service.writer import Writer
+
+CHECKPOINT_SECONDS = 60.0
+
+
+class NotReadyError(RBMLEError):
+    """A service that is still reading its log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a service starts: where it remembers, and what a new log begins with."""
+
+    data: Path
+    log: str | None = None  # its address; None: a file in the folder
+    policy: Policy[Any] | None = (
+        None  # None: that of the log, or the default; so are the next three
+    )
+    featuriser: Featuriser | None = None
+    seed: int | None = None
+    configuration: ServiceConfiguration | None = None
+    is_new_model: bool = False  # begin another model if the log has one that is not the same
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+
+
+class Service:
+    """A log and the model that is its sum; `close` it, or kill it: nothing acknowledged is lost."""
+
+    def __init__(self, start: Start, told: Callable[[str], None]) -> None:
+        """Open the log, find a checkpoint, and begin to learn; `told` hears what is worth a line."""
+        start.data.mkdir(parents=True, exist_ok=True)
+        self.started = datetime.now(UTC)
+        self._is_closed = False
+        self.log = open_log(start.log or str(start.data / LOG_FILE))
+        try:
+            self._prepare(start, told)
+        except BaseException:
+            self.log.close()
+            raise
+
+    def _prepare(self, start: Start, told: Callable[[str], None]) -> None:
+        checkpoints = Checkpoints(start.data)
+        _begin(self.log, start)
+        statistics = Statistics()
+        fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
+        found = _restored(checkpoints, self.log, told)
+        if found is not None and found.state is not None:
+            statistics = found.state.statistics
+            fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
+            bandit = Model.from_json(found.state.settings).load(found.bandit)
+            fold.resume(found.state.settings, bandit, found.state.joined)
+        settings = _settings(self.log)
+        if settings.model is not None:
+            settings.model.warm_up()
+        self.statistics = statistics
+        self.writer = Writer(self.log, self._stored)
+        self.decider = Decider(self.log, self.writer, self._published)
+        self.decider.configuration = settings.configuration or ServiceConfiguration()
+        self.learner = Learner(
+            fold,
+            statistics,
+            checkpoints,
+            tick=lambda: self.decider.append(Ticked()),
+            caught_up=found is not None and settings.seq <= fold.seq,
+            checkpoint_seconds=start.checkpoint_seconds,
+        )
+        self.learner.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is queued, a checkpoint, and let go; a second time does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.writer.close()
+        self.learner.close()
+        self.log.close()
+
+    @property
+    def fold(self) -> Fold:
+        """Return what is known; the learner's thread changes it."""
+        return self.learner.fold
+
+    @property
+    def problem(self) -> str | None:
+        """Return why the service cannot decide and learn now, or None."""
+        if self.learner.broken is not None:
+            return f"the learner has stopped: {self.learner.broken}"
+        if self.writer.failure is not None:
+            return f"the log takes nothing: {self.writer.failure.why}"
+        if self.learner.published is None:
+            return "the log is still being read"
+        return None
+
+    def configure(self, configuration: ServiceConfiguration) -> "Future[int]":
+        """Write a new configuration; decisions follow it once it is stored."""
+        stored = self.decider.append(Configured(configuration=configuration.to_json()))
+        stored.add_done_callback(
+            lambda done: (
+                None if done.exception() else setattr(self.decider, "configuration", configuration)
+            )
+        )
+        return stored
+
+    def remodel(self, model: Model) -> "Future[int]":
+        """Begin another model here."""
+        return self.decider.append(Modelled(settings=model.to_json()))
+
+    def reset(self) -> "Future[int]":
+        """Begin the same model anew."""
+        return self.decider.append(Reset())
+
+    def import_model(self, model: bytes) -> "Future[int]":
+        """Go on with a model that was exported before, or raise FileError."""
+        self._published().model.load(model)
+        return self.decider.append(Imported(model=model))
+
+    def export_model(self) -> bytes:
+        """Return the model that decides now."""
+        return saved(self._published().bandit)
+
+    @property
+    def model(self) -> Model:
+        """Return the settings of the model that decides now."""
+        return self._published().model
+
+    def status(self) -> StatusAnswer:
+        """Return how the service is."""
+        published = self.learner.published
+        return StatusAnswer(
+            version=rbmle.__version__,
+            records=self.writer.last,
+            learned=self.fold.seq,
+            observations=0 if published is None else published.bandit.round,
+        )
+
+    def log_times(self) -> tuple[int, int]:
+        """Return the times of the first and the last record, in milliseconds."""
+        first, last = next(self.log.read(0, 1)), next(self.log.read(self.log.last() - 1, 1))
+        return first.row.time, last.row.time
+
+    def event(self, event: str) -> EventAnswer | None:
+        """Return what is known of an event, by its own records; None if it was never ranked."""
+        rows = self.log.of_event(event)
+        decision = next((stored for stored in rows if stored.row.kind == "decided"), None)
+        if decision is None:
+            return None
+        decided = decoded("decided", decision.row.payload)
+        assert isinstance(decided, Decided)
+        joined = _Joined(self.log, self.decider.configuration)
+        for stored in [*rows, _now()]:
+            joined.take(stored)
+        pending = joined.joiner.pending.get(event)
+        waiting = {} if pending is None else {s: v for s, (v, _) in pending.values.items()}
+        return EventAnswer(
+            answer=answer_of(event, decided),
+            time=datetime.fromtimestamp(decision.row.time / 1000, UTC),
+            is_active=not decided.deferred or any(s.row.kind == "activated" for s in rows),
+            rewards=joined.rewards | waiting,
+            is_closed=pending is None,
+        )
+
+    def _stored(self) -> None:
+        self.learner.wake()
+
+    def _published(self) -> Published:
+        if self.learner.published is None:
+            raise NotReadyError("the log is still being read; try again in a moment")
+        return self.learner.published
+
+
+class _Joined:
+    """Joins the records of one event alone."""
+
+    def __init__(self, log: Log, configuration: ServiceConfiguration) -> None:
+        self.joiner = Joiner(log=log, listener=self, configuration=configuration)
+        self.rewards: dict[str, float] = {}
+
+    def take(self, stored: Stored) -> None:
+        """Take in a record as if the ones between were not there."""
+        self.joiner.seq = stored.seq - 1
+        self.joiner.apply(stored)
+
+    def settle(self, settled: Settled) -> None:
+        """Remember a reward that came."""
+        if settled.is_joined:
+            self.rewards[settled.play.slot] = settled.reward
+
+    def leave(self, event: str, pending: Pending) -> None:
+        """Forget an event that was not shown."""
+
+
+def _now() -> Stored:
+    """Return a record that says how late it is."""
+    ticked = Ticked()
+    return Stored(1, Row(kind_of(ticked), "", None, _milliseconds(), encoded(ticked)))
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _begin(log: Log, start: Start) -> None:
+    """Write what a new log begins with, or what is to change in an old one."""
+    before = _settings(log)
+    model = before.model or Model(policy=default_policy(), seed=secrets.randbits(63))
+    parts: dict[str, Any] = {
+        "policy": start.policy,
+        "featuriser": start.featuriser,
+        "seed": start.seed,
+    }
+    wanted = replace(model, **{name: part for name, part in parts.items() if part is not None})
+    records: list[Record] = []
+    if wanted != before.model:
+        if before.model is not None and not start.is_new_model:
+            raise SettingError(
+                f"the log has the model {before.model!r}, but {wanted!r} is asked for; leave the model's "
+                "settings out to go on with it, or begin another one with --new-model"
+            )
+        records.append(Modelled(settings=wanted.to_json()))
+    configuration = start.configuration or before.configuration or ServiceConfiguration()
+    if configuration != before.configuration:
+        records.append(Configured(configuration=configuration.to_json()))
+    if records:
+        now = _milliseconds()
+        rows = [Row(kind_of(record), OPERATOR, None, now, encoded(record)) for record in records]
+        log.append(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What the operator wrote last."""
+
+    model: Model | None = None
+    configuration: ServiceConfiguration | None = None
+    seq: int = 0  # of the last record that changed the model
+
+
+def _settings(log: Log) -> _Settings:
+    found = _Settings()
+    for stored in log.of_event(OPERATOR):
+        match decoded(stored.row.kind, stored.row.payload):
+            case Modelled(settings=settings):
+                found = replace(found, model=Model.from_json(settings), seq=stored.seq)
+            case Configured(configuration=configuration):
+                after = ServiceConfiguration.from_json(configuration)
+                found = replace(found, configuration=after)
+            case _:
+                found = replace(found, seq=stored.seq)
+    return found
+
+
+def _restored(checkpoints: Checkpoints, log: Log, told: Callable[[str], None]) -> Restored | None:
+    """Return the newest checkpoint that fits the log."""
+    for found in checkpoints.restore(log):
+        if found.state is not None:
+            return found
+        told(f"{found.path.name} is not used: {found.why}")
+    return None

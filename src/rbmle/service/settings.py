@@ -1,0 +1,118 @@
+"""How a service is run: a TOML file, and what stands on the command line before it."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rbmle.core.errors import SettingError
+from rbmle.policies.choices import policy_with
+from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
+from rbmle.service.features import Featuriser
+from rbmle.service.model import DEFAULT_POLICY, bounded
+from rbmle.service.server import Binding
+from rbmle.service.service import CHECKPOINT_SECONDS, Start
+
+DATA = "rbmle-data"
+KEYS_FILE = "keys.json"
+
+
+class Features(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How JSON features become contexts."""
+
+    bits: int = 12
+    interactions: list[tuple[str, str]] | None = None
+    ids_are_features: bool = True
+
+
+class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """All that can be set; the names are those of the file, and of the command line with dashes."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    data: str = DATA
+    log: str | None = None  # None: a file in the data folder
+    policy: str | None = None  # None: that of the log, or the default
+    policy_settings: str = ""  # key=value, with spaces between
+    seed: int | None = None  # None: that of the log, or a random one
+    features: Features | None = None  # None: those of the log, or the default
+    configuration: dict[str, Any] | None = None  # None: that of the log, or the default
+    new_model: bool = False
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    certificate: str | None = None
+    private_key: str | None = None
+    proxies: str = ""
+    connections: int = 1_000
+    no_keys: bool = False
+
+    def start(self) -> Start:
+        """Return how the service starts, or raise SettingError."""
+        named = self.policy is not None or self.policy_settings
+        policy = policy_with(self.policy or DEFAULT_POLICY, self.policy_settings) if named else None
+        featuriser = None
+        if self.features is not None:
+            pairs = self.features.interactions
+            featuriser = Featuriser(
+                bits=self.features.bits,
+                interactions=None if pairs is None else tuple(pairs),
+                ids_are_features=self.features.ids_are_features,
+            )
+        try:
+            configuration = (
+                None
+                if self.configuration is None
+                else ServiceConfiguration.from_json(self.configuration)
+            )
+        except ConfigurationError as error:
+            raise SettingError(f"configuration.{error.field}: {error}") from None
+        return Start(
+            data=Path(self.data),
+            log=self.log,
+            policy=None if policy is None else bounded(policy),
+            featuriser=featuriser,
+            seed=self.seed,
+            configuration=configuration,
+            is_new_model=self.new_model,
+            checkpoint_seconds=self.checkpoint_seconds,
+        )
+
+    def binding(self) -> Binding:
+        """Return where it listens; raise SettingError for a public address without keys."""
+        binding = Binding(
+            host=self.host,
+            port=self.port,
+            certificate=None if self.certificate is None else Path(self.certificate),
+            private_key=None if self.private_key is None else Path(self.private_key),
+            proxies=self.proxies,
+            connections=self.connections,
+        )
+        if self.no_keys and binding.is_public:
+            raise SettingError(
+                f"{self.host} can be reached from other machines, so keys are needed; leave --no-keys out, "
+                "or listen on 127.0.0.1"
+            )
+        return binding
+
+    @property
+    def keys_path(self) -> Path:
+        """Return where the keys are."""
+        return Path(self.data) / KEYS_FILE
+
+
+def read_settings(path: Path | None, given: dict[str, Any]) -> Settings:
+    """Return the settings of a file, if there is one, with those that are given in their place."""
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingError(f"{path} is no TOML: {error}; see docs/service.md") from None
+    values |= {name: value for name, value in given.items() if value is not None}
+    try:
+        return msgspec.convert(values, Settings)
+    except msgspec.ValidationError as error:
+        known = ", ".join(Settings.__struct_fields__)
+        raise SettingError(f"{path or 'a setting'}: {error}; there are {known}") from None

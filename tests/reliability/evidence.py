@@ -1,0 +1,149 @@
+"""What a log and a model say afterwards, beside what was acknowledged."""
+
+import json
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rbmle.core.bandit import Bandit
+from rbmle.service.checkpoints import Checkpoints, read
+from rbmle.service.fold import Fold
+from rbmle.service.joining import Counts
+from rbmle.service.logs import Log, open_log
+from rbmle.service.model import Model, saved
+from rbmle.service.statistics import Statistics
+from tests.reliability.visitors import Ledger, Ranked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Acknowledged ranks and rewards, and what became of them."""
+
+    ranks: int
+    rewards: int
+    lost: int  # acknowledged, but not in the log
+    changed: int  # not as acknowledged
+    doubled: int  # in the log more than once
+    foreign: int  # in the log, but never acknowledged
+    problems: tuple[str, ...]  # all else that is wrong
+
+    @property
+    def is_clean(self) -> bool:
+        """Return whether log and model are what was acknowledged."""
+        return not (self.lost or self.changed or self.doubled or self.foreign or self.problems)
+
+    def __str__(self) -> str:
+        """Return the figures."""
+        said = (
+            f"{self.ranks} ranks and {self.rewards} rewards acknowledged: {self.lost} lost, "
+            f"{self.changed} changed, {self.doubled} doubled, {self.foreign} never acknowledged"
+        )
+        return "; ".join((said, *self.problems[:10]))
+
+
+def judge(place: str, ledger: Ledger, data: Path, models: dict[str, bytes] | None = None) -> Verdict:
+    """Compare a log that nobody writes with what was acknowledged, and its sum with models.
+
+    `models` were seen while the service ran; its last checkpoint is compared too.
+    """
+    with closing(open_log(place, is_read_only=True)) as log:
+        ranks, rewards, doubled = _told(log)
+        problems = [*log.verify(), *ledger.complaints]
+        if models is not None:
+            problems += _model_problems(log, data, models, Counter(ranks=len(ranks), rewards=len(rewards)))
+    pairs: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (dict(ledger.ranks), dict(ranks)),
+        (dict(ledger.rewards), dict(rewards)),
+    ]
+    return Verdict(
+        ranks=len(ledger.ranks),
+        rewards=len(ledger.rewards),
+        lost=sum(len(said.keys() - stored.keys()) for said, stored in pairs),
+        changed=sum(said[id] != stored[id] for said, stored in pairs for id in said.keys() & stored),
+        doubled=doubled,
+        foreign=sum(len(stored.keys() - said.keys()) for said, stored in pairs),
+        problems=tuple(problems),
+    )
+
+
+def _told(log: Log) -> tuple[dict[str, Ranked], dict[str, tuple[str, float]], int]:
+    """Return the ranks and the rewards of a log, and how many there are of an event twice."""
+    ranks: dict[str, Ranked] = {}
+    rewards: dict[str, tuple[str, float]] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    for stored in log.read():
+        row = stored.row
+        if row.kind not in {"decided", "rewarded"}:
+            continue
+        seen[row.kind, row.event] += 1
+        record = json.loads(row.payload)
+        if row.kind == "decided":
+            ranks[row.event] = _ranked(record)
+        else:
+            rewards[str(row.request).removeprefix("reward:")] = (row.event, record["values"][""])
+    return ranks, rewards, sum(count - 1 for count in seen.values())
+
+
+def _ranked(decided: dict[str, Any]) -> Ranked:
+    """Return a decision as its client was told it."""
+    (play,) = decided["plays"]
+    ids = [action["id"] for action in decided["actions"]]
+    probabilities = dict.fromkeys(ids, 0.0)
+    probabilities |= {
+        ids[place]: chance
+        for place, chance in zip(play["eligible"], play["probabilities"], strict=True)
+    }
+    return Ranked(ids[play["chosen"]], probabilities)
+
+
+def _model_problems(
+    log: Log, data: Path, models: dict[str, bytes], stored: Counter[str]
+) -> list[str]:
+    """Fold the whole log, and return where it is not what the service knew or should know."""
+    state, bandit = read(Checkpoints(data).paths()[0])
+    rounds = {name: Bandit.load(BytesIO(model)).round for name, model in models.items()}
+    waiting = dict(models)
+    problems = []
+    statistics = Statistics()
+    fold = Fold(log=log, make=Model.from_json, watcher=statistics)
+    for row in log.read():
+        fold.apply(row)
+        if fold.bandit is None:
+            continue
+        for name in [name for name in waiting if rounds[name] == fold.bandit.round]:
+            if waiting.pop(name) != saved(fold.bandit):
+                problems.append(f"{name}: not the sum of the log after {fold.bandit.round} rounds")
+        if fold.seq == state.seq:
+            problems += _differences(fold, statistics, state, bandit)
+    problems += [f"{name}: it has learned what is not in the log" for name in waiting]
+    counts: Counts = fold.joiner.counts
+    learned = 0 if fold.bandit is None else fold.bandit.round
+    expected = {
+        "decided": (counts.decided, stored["ranks"]),
+        "joined or late": (counts.joined + counts.late, stored["rewards"]),
+        "duplicate": (counts.duplicate, 0),
+        "orphan": (counts.orphan, 0),
+        "learned": (learned, counts.joined + counts.defaulted),
+    }
+    problems += [f"{name}: {n}, not {m}" for name, (n, m) in expected.items() if n != m]
+    return problems
+
+
+def _differences(fold: Fold, statistics: Statistics, state: Any, bandit: bytes) -> list[str]:
+    """Return where a checkpoint is not what the fold knows at the same record."""
+    assert fold.bandit is not None
+    parts = {
+        "model": (bandit, saved(fold.bandit)),
+        "events": (state.joined, msgspec.to_builtins(fold.joiner.to_json())),
+        "statistics": (msgspec.json.encode(state.statistics), msgspec.json.encode(statistics)),
+    }
+    return [
+        f"the checkpoint's {name} is not the sum of the log up to {fold.seq}"
+        for name, (told, summed) in parts.items()
+        if told != summed
+    ]

@@ -1,0 +1,147 @@
+"""A service as a process of its own: started, waited for, stopped, or killed."""
+
+import asyncio
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.reliability.wire import LostError, ask_once
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ("-c", "from rbmle.cli import main; main()")
+HASTY = ("-m", "tests.reliability.hasty")  # the control, which must lose something
+START_SECONDS = 60.0  # a start on a machine that does much else
+READY_SECONDS = 120.0
+ADDRESS = re.compile(rb"serves at http://[^:]+:(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Which service is started, and where it remembers; the same one each time."""
+
+    data: Path
+    log: str | None = None  # its address; None: a file in the folder
+    program: tuple[str, ...] = PRODUCT
+    wait: str = "P2D"  # for rewards; so long that none is too late
+    checkpoint_seconds: float = 1.0
+    policy: str = "model.network=Network(width=8)"
+    bits: int = 8  # of the featuriser
+
+    @property
+    def place(self) -> str:
+        """Return the address of the log."""
+        return self.log or str(self.data / "log.db")
+
+    def command(self) -> list[str]:
+        """Return what to run, and write its settings."""
+        path = self.data.with_suffix(".toml")
+        lines = {
+            "data": str(self.data),
+            "port": 0,
+            "no_keys": True,
+            "policy": "neural-rbmle-pc",
+            "policy_settings": self.policy,
+            "seed": 7,
+            "checkpoint_seconds": self.checkpoint_seconds,
+        }
+        if self.log is not None:
+            lines["log"] = self.log
+        text = [f"{name} = {json.dumps(value)}" for name, value in lines.items()]
+        text += ["[features]", f"bits = {self.bits}"]
+        text += ["[configuration]", f'reward_wait_time = "{self.wait}"']
+        path.write_text("\n".join(text) + "\n")
+        return [sys.executable, *self.program, "serve", "--config", str(path)]
+
+
+class Running:
+    """A service that listens; `said` is all that it wrote to standard error."""
+
+    def __init__(self, process: asyncio.subprocess.Process, begun: float) -> None:
+        self.begun = begun
+        self.said = b""
+        self.port = 0
+        self._process = process
+        self._listening = asyncio.Event()
+        self._reader = asyncio.create_task(self._read())
+
+    @property
+    def pid(self) -> int:
+        """Return the number of the process."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether it has not ended."""
+        return self._process.returncode is None
+
+    async def listening(self) -> None:
+        """Wait until it has said where it listens; raise RuntimeError if it ended before."""
+        async with asyncio.timeout(START_SECONDS):
+            await self._listening.wait()
+        if not self.port:
+            raise RuntimeError(f"the service ended: {self.said.decode()}")
+
+    async def ready(self) -> float:
+        """Return the seconds from its start until it was ready."""
+        async with asyncio.timeout(READY_SECONDS):
+            while True:
+                try:
+                    if (await ask_once(self.port, "/readyz")).status == 200:
+                        return time.monotonic() - self.begun
+                except LostError as error:
+                    if not self.is_alive:
+                        raise RuntimeError(f"the service ended: {self.said.decode()}") from error
+                await asyncio.sleep(0.01)
+
+    async def kill(self) -> None:
+        """End it at once, whatever it does."""
+        if self.is_alive:
+            self._process.kill()
+        await self._process.wait()
+        await self._reader
+
+    async def terminate(self) -> tuple[int, float]:
+        """Ask it to end; return its exit code, and the seconds that it took."""
+        begun = time.monotonic()
+        self._process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(START_SECONDS):
+            code = await self._process.wait()
+        await self._reader
+        return code, time.monotonic() - begun
+
+    async def _read(self) -> None:
+        assert self._process.stderr is not None
+        while line := await self._process.stderr.readline():
+            self.said += line
+            if found := ADDRESS.search(line):
+                self.port = int(found[1])
+                self._listening.set()
+        self._listening.set()
+
+
+@asynccontextmanager
+async def spawned(setup: Setup) -> AsyncIterator[Running]:
+    """Yield a service that was just started; it is killed in the end, if it still lives."""
+    begun = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *setup.command(), cwd=ROOT, stderr=asyncio.subprocess.PIPE
+    )
+    service = Running(process, begun)
+    try:
+        yield service
+    finally:
+        await service.kill()
+
+
+@asynccontextmanager
+async def listening(setup: Setup) -> AsyncIterator[Running]:
+    """Yield a service that listens, but may still read its log."""
+    async with spawned(setup) as service:
+        await service.listening()
+        yield service

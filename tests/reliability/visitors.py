@@ -1,0 +1,156 @@
+"""Clients who rank and reward without a pause, repeat what was not answered, and note what was."""
+
+import asyncio
+import json
+import random
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from tests.reliability.wire import Answer, Connection, LostError, Request
+
+ACTIONS = ("tea", "coffee", "water", "juice")
+REWARDED = 0.5  # the part of events that get a reward
+ASKED_AGAIN = 0.05  # the part of events that are ranked again later, by the same request
+PAUSE = 0.05  # seconds after a refusal, or without a service
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What an answer to a rank call said."""
+
+    chosen: str
+    probabilities: dict[str, float]
+
+
+@dataclass(kw_only=True)
+class Ledger:
+    """All that was acknowledged, and what should never have been said."""
+
+    ranks: dict[str, Ranked] = field(default_factory=dict)  # by event
+    rewards: dict[str, tuple[str, float]] = field(default_factory=dict)  # event and value by key
+    complaints: list[str] = field(default_factory=list)
+    _waiting: list[tuple[int, asyncio.Event]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Return how many events were ranked."""
+        return len(self.ranks)
+
+    def rank(self, event: str, ranked: Ranked) -> None:
+        """Note an answer; another one for the same event is a complaint."""
+        before = self.ranks.setdefault(event, ranked)
+        if before != ranked:
+            self.complaints.append(f"event {event!r} was {before}, and later {ranked}")
+        for least, reached in self._waiting:
+            if self.size >= least:
+                reached.set()
+
+    async def reaches(self, size: int) -> None:
+        """Wait until so many events were ranked."""
+        reached = asyncio.Event()
+        waiting = (size, reached)
+        if self.size < size:
+            self._waiting.append(waiting)
+            await reached.wait()
+            self._waiting.remove(waiting)
+
+
+class Site:
+    """Where the service is at the moment, if it runs."""
+
+    def __init__(self) -> None:
+        self.is_over = False  # nothing new is to be begun
+        self._port = 0
+        self._is_open = asyncio.Event()
+
+    def open(self, port: int) -> None:
+        """Say where the service is."""
+        self._port = port
+        self._is_open.set()
+
+    def close(self) -> None:
+        """Say that it is gone."""
+        self._is_open.clear()
+
+    async def port(self) -> int:
+        """Return where it is, as soon as it is anywhere."""
+        await self._is_open.wait()
+        return self._port
+
+
+@dataclass(kw_only=True)
+class Visitor:
+    """One client, who does one thing after the other."""
+
+    name: str
+    site: Site
+    ledger: Ledger
+    connection: Connection = field(default_factory=Connection)
+    refusals: int = 0  # 503
+
+    async def stay(self) -> None:
+        """Rank and reward until it is over; what was begun is brought to an end."""
+        rng = random.Random(self.name)
+        asked: list[Request] = []
+        number = 0
+        while not self.site.is_over:
+            number += 1
+            request = rank_request(f"{self.name}/{number}", rng)
+            event = await self.rank(request)
+            if rng.random() < ASKED_AGAIN:
+                asked.append(request)
+            if rng.random() < REWARDED:
+                await self.reward(event, rng.choice((0.0, 0.25, 1.0)))
+            if asked and rng.random() < ASKED_AGAIN:
+                await self.rank(rng.choice(asked))
+        await self.connection.close()
+
+    async def rank(self, request: Request) -> str:
+        """Ask for a decision until there is one; return its event."""
+        said = (await self.insist(request, 201)).json()
+        probabilities = {action["id"]: action["probability"] for action in said["ranking"]}
+        self.ledger.rank(said["event"], Ranked(said["chosen"], probabilities))
+        return str(said["event"])
+
+    async def reward(self, event: str, value: float) -> None:
+        """Send a reward until it is taken."""
+        key = f"of {event}"
+        await self.insist(reward_request(event, key, value), 204)
+        self.ledger.rewards[key] = (event, value)
+
+    async def insist(self, request: Request, status: int) -> Answer:
+        """Return the answer to a request, which is sent again and again until it is taken."""
+        while True:
+            try:
+                answer = await self.connection.ask(await self.site.port(), request)
+            except LostError:
+                await asyncio.sleep(PAUSE)
+                continue
+            if answer.status == status:
+                return answer
+            if answer.status != 503 or "retry-after" not in answer.headers:
+                raise AssertionError(f"{request} was answered by {answer}")
+            self.refusals += 1
+            await asyncio.sleep(PAUSE)
+
+
+def rank_request(name: str, rng: random.Random) -> Request:
+    """Return a rank call that is one event however often it is sent: by its id, or by its key."""
+    context = {"day": rng.randrange(7), "place": rng.choice(("north", "south"))}
+    actions = [{"id": id, "features": {"price": rng.randrange(5)}} for id in ACTIONS]
+    body: dict[str, Any] = {"context": context, "actions": actions}
+    if rng.random() < 0.25:
+        return Request(
+            path="/v1/rank", body=json.dumps(body).encode(), headers={"idempotency-key": name}
+        )
+    return Request(path="/v1/rank", body=json.dumps(body | {"event": name}).encode())
+
+
+def reward_request(event: str, key: str, value: float) -> Request:
+    """Return a reward call with a key."""
+    return Request(
+        path=f"/v1/events/{quote(event, safe='')}/reward",
+        body=json.dumps({"value": value}).encode(),
+        headers={"idempotency-key": key},
+    )

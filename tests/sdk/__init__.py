@@ -1,0 +1,1 @@
+"""Personalizer's four clients, every call of each, against a running service."""

@@ -1,0 +1,72 @@
+"""A service in a process of its own, and what its log has afterwards."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+KEY = "only-for-tests-0123456789"
+RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]
+START_SECONDS = 120.0  # kernels are compiled where none are kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A running service: where it answers, and where it remembers."""
+
+    address: str
+    folder: Path
+
+    def kinds(self, event: str) -> list[str]:
+        """Return which records the log has of an event, in order."""
+        from rbmle.service.logs import open_log
+
+        with closing(open_log(str(self.folder / "log.db"), is_read_only=True)) as log:
+            return [stored.row.kind for stored in log.of_event(event)]
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Served]:
+    """Yield a service on a free port; in the end it stops as asked, and had no fault of its own."""
+    said = folder / "said.txt"
+    command = [*RBMLE, "serve", "--data", str(folder / "data"), "--port", "0"]
+    with said.open("wb") as output:
+        process = subprocess.Popen(command, env=os.environ | {"RBMLE_KEY": KEY}, stderr=output)
+    try:
+        yield Served(address=_address(process, said), folder=folder / "data")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0, said.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    assert "unforeseen" not in said.read_text(), said.read_text()
+
+
+def _address(process: "subprocess.Popen[bytes]", said: Path) -> str:
+    """Return where a service answers, as soon as it is ready."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        found = re.search(r"serves at (http://\S+),", said.read_text())
+        if found is not None and _is_ready(found[1]):
+            return found[1]
+        time.sleep(0.02)
+    pytest.fail(f"the service did not start: {said.read_text()}")
+
+
+def _is_ready(address: str) -> bool:
+    try:
+        with urlopen(f"{address}/readyz") as answer:
+            return bool(answer.status == 200)
+    except HTTPError as refusal:
+        refusal.close()
+        return False

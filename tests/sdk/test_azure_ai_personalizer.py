@@ -1,0 +1,320 @@
+"""PyPI's azure-ai-personalizer 1.0.0b1, which speaks 2022-09-01-preview; with and without asyncio."""
+
+import asyncio
+import io
+import math
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from inspect import isawaitable
+from typing import Any
+
+import pytest
+
+from tests.sdk.installed import python_client
+from tests.sdk.proxy import Failure, failing
+from tests.sdk.serving import KEY, Served
+
+EVENT = "python/ai é"  # percent-encoded in paths
+ACTIONS = [{"id": id, "features": [{"kind": id}]} for id in ("tea", "coffee", "mate")]
+RANK = {"contextFeatures": [{"time": "morning", "hour": 7}], "actions": ACTIONS}
+SLOTS = [{"id": "top", "baselineAction": "tea"}, {"id": "side", "baselineAction": "coffee"}]
+SLOTS_RANK = RANK | {"slots": SLOTS}
+BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+EVALUATION = {"name": "one", "startTime": BEGIN, "endTime": END, "policies": []}
+IMPORTANCE = {"name": "one", "startTime": BEGIN, "endTime": END}
+PLUMBING = {"close", "send_request"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What an operator got, and sends back."""
+
+    configuration: Mapping[str, Any]
+    policy: Mapping[str, Any]
+    model: bytes
+
+
+DECISIONS: dict[str, Callable[[Any], Any]] = {
+    "rank": lambda client: client.rank(RANK),
+    "reward": lambda client: client.reward(EVENT, {"value": 0.5}),
+    "activate": lambda client: client.activate(EVENT),
+    "rank_multi_slot": lambda client: client.rank_multi_slot(SLOTS_RANK),
+    "reward_multi_slot": lambda client: client.reward_multi_slot(
+        EVENT, {"reward": [{"slotId": "top", "value": 1.0}]}
+    ),
+    "activate_multi_slot": lambda client: client.activate_multi_slot(EVENT),
+}
+OPERATIONS: dict[str, Callable[[Any, Before], Any]] = {
+    "get_service_configuration": lambda admin, _: admin.get_service_configuration(),
+    "update_service_configuration": lambda admin, before: admin.update_service_configuration(
+        before.configuration
+    ),
+    "get_policy": lambda admin, _: admin.get_policy(),
+    "update_policy": lambda admin, before: admin.update_policy(before.policy),
+    "reset_policy": lambda admin, _: admin.reset_policy(),
+    "export_model": lambda admin, _: admin.export_model(signed=True),
+    "import_model": lambda admin, before: admin.import_model(io.BytesIO(before.model)),
+    "reset_model": lambda admin, _: admin.reset_model(),
+    "get_model_properties": lambda admin, _: admin.get_model_properties(),
+    "get_log_properties": lambda admin, _: admin.get_log_properties(),
+    "list_evaluations": lambda admin, _: admin.list_evaluations(top=3),
+    "list_feature_importances": lambda admin, _: admin.list_feature_importances(top=3),
+    "delete_logs": lambda admin, _: admin.delete_logs(),
+    "create_evaluation": lambda admin, _: admin.create_evaluation("one", EVALUATION),
+    "get_evaluation": lambda admin, _: admin.get_evaluation("one", start_time=BEGIN, end_time=END),
+    "delete_evaluation": lambda admin, _: admin.delete_evaluation("one"),
+    "apply_from_evaluation": lambda admin, _: admin.apply_from_evaluation(
+        {"evaluationId": "one", "policyName": "two"}
+    ),
+    "create_feature_importance": lambda admin, _: admin.create_feature_importance(
+        "one", IMPORTANCE
+    ),
+    "get_feature_importance": lambda admin, _: admin.get_feature_importance("one"),
+    "delete_feature_importance": lambda admin, _: admin.delete_feature_importance("one"),
+}
+REFUSED = {
+    "delete_logs": 501,
+    "create_evaluation": 501,
+    "apply_from_evaluation": 501,
+    "create_feature_importance": 501,
+    "get_evaluation": 404,
+    "delete_evaluation": 404,
+    "get_feature_importance": 404,
+    "delete_feature_importance": 404,
+}
+CODES = {404: {"EvaluationNotFound", "ResourceNotFound"}, 501: {"NotImplemented"}}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sdk() -> Any:
+    return python_client("azure-ai-personalizer", "1.0.0b1")
+
+
+@pytest.fixture
+def client(sdk: Any, service: Served) -> Iterator[Any]:
+    with connected(sdk.PersonalizerClient, service.address) as client:
+        yield client
+
+
+@pytest.fixture
+def admin(sdk: Any, service: Served) -> Iterator[Any]:
+    with connected(sdk.PersonalizerAdministrationClient, service.address) as admin:
+        yield admin
+
+
+@pytest.fixture
+def before(admin: Any) -> Before:
+    return Before(
+        configuration=admin.get_service_configuration(),
+        policy=admin.get_policy(),
+        model=b"".join(admin.export_model()),
+    )
+
+
+@pytest.mark.parametrize("module", ["azure.ai.personalizer", "azure.ai.personalizer.aio"])
+def test_the_clients_have_no_other_calls_than_those_tested_here(module: str) -> None:
+    found = import_module(module)
+    assert calls_of(found.PersonalizerClient) == set(DECISIONS) | PLUMBING
+    assert calls_of(found.PersonalizerAdministrationClient) == set(OPERATIONS) | PLUMBING
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_each_call_of_a_decision_succeeds(name: str, client: Any) -> None:
+    DECISIONS[name](client)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_call_of_the_operator_succeeds_or_is_refused_clearly(
+    name: str, admin: Any, before: Before
+) -> None:
+    def call() -> None:
+        answer = OPERATIONS[name](admin, before)
+        if name.startswith("list_"):
+            assert list(answer) == []
+
+    check(name, call)
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_each_call_of_a_decision_succeeds_with_asyncio(name: str, service: Served) -> None:
+    aio = import_module("azure.ai.personalizer.aio")
+    asyncio.run(awaited(aio.PersonalizerClient, service, DECISIONS[name]))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_call_of_the_operator_succeeds_or_is_refused_clearly_with_asyncio(
+    name: str, service: Served, before: Before
+) -> None:
+    aio = import_module("azure.ai.personalizer.aio")
+
+    def call() -> None:
+        def operate(admin: Any) -> Any:
+            return OPERATIONS[name](admin, before)
+
+        answer = asyncio.run(awaited(aio.PersonalizerAdministrationClient, service, operate))
+        if name.startswith("list_"):
+            assert answer == []
+
+    check(name, call)
+
+
+def test_a_decision_from_its_rank_to_its_reward(client: Any, service: Served) -> None:
+    event = f"{EVENT} deferred"
+    answer = client.rank(RANK | {"eventId": event, "deferActivation": True})
+    assert answer["eventId"] == event
+    assert answer["rewardActionId"] in {ranked["id"] for ranked in answer["ranking"]}
+    assert math.isclose(sum(ranked["probability"] for ranked in answer["ranking"]), 1.0)
+    client.activate(event)
+    client.reward(event, {"value": 1.0})
+    assert service.kinds(event) == ["decided", "activated", "rewarded"]
+
+
+def test_each_slot_gets_an_action_of_its_own(client: Any, service: Served) -> None:
+    event = f"{EVENT} of slots"
+    answer = client.rank_multi_slot(SLOTS_RANK | {"eventId": event, "deferActivation": True})
+    assert answer["eventId"] == event
+    assert [slot["id"] for slot in answer["slots"]] == ["top", "side"]
+    chosen = [slot["rewardActionId"] for slot in answer["slots"]]
+    assert len(set(chosen) & {"tea", "coffee", "mate"}) == 2
+    client.activate_multi_slot(event)
+    client.reward_multi_slot(event, {"reward": [{"slotId": "side", "value": 0.25}]})
+    assert service.kinds(event) == ["decided", "activated", "rewarded"]
+
+
+def test_a_configuration_is_as_it_was_put(admin: Any) -> None:
+    before = admin.get_service_configuration()
+    after = before | {"explorationPercentage": 0.125, "rewardWaitTime": "PT1H"}
+    assert admin.update_service_configuration(after) == after
+    assert admin.get_service_configuration() == after
+    assert admin.update_service_configuration(before) == before
+
+
+def test_a_policy_that_was_got_can_be_put_with_another_constant(admin: Any) -> None:
+    before = admin.get_policy()
+    after = before | {"arguments": f"{before['arguments']} bias=0.125"}
+    assert "bias=0.125" in admin.update_policy(after)["arguments"]
+    assert "bias=0.125" in admin.get_policy()["arguments"]
+    assert admin.update_policy(admin.get_policy()) == admin.get_policy()
+    assert admin.reset_policy() == before
+    assert admin.get_policy() == before
+
+
+def test_a_model_that_was_got_can_be_put(admin: Any) -> None:
+    model = b"".join(admin.export_model(signed=True))
+    admin.reset_model()
+    admin.import_model(io.BytesIO(model))
+    assert model
+    properties = admin.get_model_properties()
+    assert date(properties["creationTime"]) <= date(properties["lastModifiedTime"])
+
+
+def test_what_is_no_model_is_refused(admin: Any) -> None:
+    with pytest.raises(errors().HttpResponseError) as refused:
+        admin.import_model(io.BytesIO(b"this is no model"))
+    assert refused.value.status_code == 400
+
+
+def test_the_log_knows_from_when_to_when_it_is(admin: Any) -> None:
+    found = admin.get_log_properties()["dateRange"]
+    assert date(found["from"]) <= date(found["to"]) <= datetime.now(UTC)
+
+
+def test_a_refusal_is_parsed(client: Any) -> None:
+    with pytest.raises(errors().HttpResponseError) as refused:
+        client.reward(EVENT, {"value": 3.0})
+    assert refused.value.status_code == 400
+    assert refused.value.error.code == "InvalidRewardRequest"
+    assert refused.value.error.target == "value"
+    assert refused.value.error.message in refused.value.message
+
+
+def test_the_same_event_with_another_request_is_a_conflict(client: Any) -> None:
+    asked = RANK | {"eventId": f"{EVENT} of another"}
+    client.rank(asked)
+    with pytest.raises(errors().ResourceExistsError) as refused:
+        client.rank(asked | {"actions": ACTIONS[:2]})
+    assert refused.value.status_code == 409
+
+
+def test_a_wrong_key_is_refused(sdk: Any, service: Served) -> None:
+    wrong = connected(sdk.PersonalizerClient, service.address, key="this-key-is-not-known")
+    with wrong as client, pytest.raises(errors().ClientAuthenticationError) as refused:
+        client.rank(RANK)
+    assert refused.value.status_code == 401
+    assert refused.value.error.code == "401"
+
+
+@pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.LOST])
+def test_what_the_client_sends_again_is_stored_once(
+    failure: Failure, sdk: Any, service: Served
+) -> None:
+    with failing(service.address, failure) as proxy, connected(sdk.PersonalizerClient, proxy.address) as c:
+        event = c.rank(RANK)["eventId"]
+    assert len(proxy.ids) == 2
+    assert proxy.ids[0] == proxy.ids[1] != ""
+    assert service.kinds(event) == ["decided"]
+    with failing(service.address, failure) as proxy, connected(sdk.PersonalizerClient, proxy.address) as c:
+        c.reward(event, {"value": 0.5})
+    assert len(proxy.ids) == 2
+    assert service.kinds(event) == ["decided", "rewarded"]
+
+
+def test_a_call_whose_answer_was_dropped_can_be_made_again(sdk: Any, service: Served) -> None:
+    """The client does not repeat a POST without an answer; who does, with the same id, is safe."""
+    with ExitStack() as stack:
+        proxy = stack.enter_context(failing(service.address, Failure.DROPPED))
+        client = stack.enter_context(connected(sdk.PersonalizerClient, proxy.address))
+        headers = {"x-ms-client-request-id": "python-ai-dropped"}
+        with pytest.raises(errors().ServiceResponseError):
+            client.rank(RANK, headers=headers)
+        assert len(proxy.ids) == 1
+        event = client.rank(RANK, headers=headers)["eventId"]
+    assert service.kinds(event) == ["decided"]
+
+
+def connected(kind: Any, address: str, key: str = KEY, **more: Any) -> Any:
+    """Return a client that does not wait long before it tries again, to be closed."""
+    credential = import_module("azure.core.credentials").AzureKeyCredential(key)
+    return kind(address, credential, retry_backoff_factor=0.01, **more)
+
+
+async def awaited(kind: Any, service: Served, call: Callable[[Any], Any]) -> Any:
+    """Return what a call of an asyncio client gives, all of it."""
+    transport = import_module("azure.core.pipeline.transport").AsyncioRequestsTransport()
+    async with connected(kind, service.address, transport=transport) as client:
+        answer = call(client)
+        if isawaitable(answer):
+            answer = await answer
+        if isinstance(answer, AsyncIterable):
+            answer = [part async for part in answer]
+        return answer
+
+
+def check(name: str, call: Callable[[], None]) -> None:
+    """Call, and see that what cannot be done is refused with the error of the client."""
+    if name not in REFUSED:
+        call()
+        return
+    with pytest.raises(errors().HttpResponseError) as refused:
+        call()
+    assert refused.value.status_code == REFUSED[name]
+    assert refused.value.error.code in CODES[REFUSED[name]]
+    assert refused.value.error.message
+
+
+def calls_of(kind: Any) -> set[str]:
+    """Return the names of what can be called."""
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def errors() -> Any:
+    """Return the module of the client's errors."""
+    return import_module("azure.core.exceptions")
+
+
+def date(text: str) -> datetime:
+    """Return a date of the wire."""
+    return datetime.fromisoformat(text)
