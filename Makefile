@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint types layers bench clean
+.PHONY: demo test check lint types layers bench sdk clean
 
 demo: .venv/package  ## Install, and make the paper's Table 1, shortened, from data that ship with the package
 	@echo "Kernels are compiled on the first run, which takes a minute or two, and kept for the next."
@@ -25,6 +25,9 @@ layers: .venv/dev
 bench: .venv/dev  ## Measure speed, side by side with C
 	$(BIN)/python -m benchmarks
 
+sdk: .venv/sdk tests/sdk/js/node_modules/.package-lock.json  ## Let Personalizer's four clients make every call
+	$(BIN)/python -m pytest tests/sdk -rs
+
 clean:
 	rm -rf .venv build dist results .mypy_cache .ruff_cache .hypothesis
 
@@ -36,3 +39,10 @@ clean:
 .venv/dev: .venv/package
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
+
+.venv/sdk: .venv/dev
+	$(BIN)/python -m pip install --quiet azure-cognitiveservices-personalizer==0.1.1 azure-ai-personalizer==1.0.0b1
+	touch $@
+
+tests/sdk/js/node_modules/.package-lock.json: tests/sdk/js/package-lock.json
+	npm --prefix tests/sdk/js ci --no-audit --no-fund

@@ -14,7 +14,7 @@ from rbmle.core.errors import RBMLEError, SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Contexts, Observation
 from rbmle.service.features import MOST_PRODUCTS, FeatureError, Featuriser
-from rbmle.service.hashing import Remembered, feature_hash, interaction_hash
+from rbmle.service.hashing import Remembered, feature_hash, interaction_hash, remembered
 from rbmle.service.limits import LimitError, check
 
 CONTEXT = [
@@ -27,6 +27,7 @@ ACTIONS = [
     [],
 ]
 IDS = ["a", "b", "c"]
+PAIRS = [None, (), (("user", "article"),), (("", "_id"), ("place", ""), ("user", "nobody"))]
 
 numbers = some.floats(-1e15, 1e15) | some.integers(-(10**15), 10**15)
 names = some.text(max_size=8) | some.sampled_from(["a", "b", "_a"])
@@ -89,10 +90,7 @@ def test_no_two_features_are_spelled_alike() -> None:
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 12, 24])
-@pytest.mark.parametrize(
-    "interactions",
-    [None, (), (("user", "article"),), (("", "_id"), ("place", ""), ("user", "nobody"))],
-)
+@pytest.mark.parametrize("interactions", PAIRS)
 @pytest.mark.parametrize("ids_are_features", [True, False])
 def test_rows_are_those_of_the_slow_way(
     bits: int, interactions: tuple[tuple[str, str], ...] | None, ids_are_features: bool
@@ -136,6 +134,17 @@ def test_the_order_of_features_makes_no_difference_to_any_bit(bits: int) -> None
         assert _bytes(contexts) == _bytes(expected)
 
 
+@pytest.mark.parametrize("bits", [1, 9, 24])
+def test_the_order_of_a_thousand_features_makes_no_difference_to_any_bit(bits: int) -> None:
+    rng = random.Random(1)
+    pairs = [(f"name-{i}", rng.gauss(0, 9)) for i in range(1_000)]
+    featuriser = Featuriser(bits=bits)
+    expected = featuriser.contexts([{"a": 2.5}], [[dict(pairs)]], ["a"])
+    _check_form(expected, bits)
+    for order in (pairs[::-1], rng.sample(pairs, len(pairs))):
+        assert _bytes(featuriser.contexts([{"a": 2.5}], [[dict(order)]], ["a"])) == _bytes(expected)
+
+
 def test_the_order_of_a_feature_given_many_times_makes_no_difference() -> None:
     featuriser = Featuriser(bits=4)
     given = [{"x": 1e-9 * 3**i} for i in range(30)]
@@ -149,6 +158,13 @@ def test_a_row_does_not_depend_on_the_other_actions() -> None:
     together = featuriser.contexts(CONTEXT, ACTIONS, IDS)
     for i, (own, id) in enumerate(zip(ACTIONS, IDS, strict=True)):
         assert _bytes(featuriser.contexts(CONTEXT, [own], [id])) == _bytes(together.row(i))
+
+
+def test_a_row_does_not_depend_on_what_is_remembered() -> None:
+    featuriser = Featuriser(bits=7, seed=11)
+    remembered(11).clear()
+    first = featuriser.contexts(CONTEXT, ACTIONS, IDS)
+    assert _bytes(featuriser.contexts(CONTEXT, ACTIONS, IDS)) == _bytes(first)
 
 
 def test_signs_are_balanced_and_slots_are_used_alike() -> None:
@@ -203,6 +219,8 @@ def test_strings_numbers_and_names_mean_what_they_are_said_to() -> None:
     assert row({"a": 1}) == row({"a": 1.0}) != row({"a": "1"})
     assert row({"": {"a": 1}}) == row({"a": 1}) != row({"n": {"a": 1}})
     assert row({"a": 1, "_b": {"c": [{}]}, "n": {"_c": object()}}) == row({"a": 1})
+    assert row({"a": 1, "_b": 2, "_c": "x", "_d": None, "n": {"_e": 3}}) == row({"a": 1})
+    assert row({"a": 1, "_b": math.nan, "_c": [object()], "_": 3}) == row({"a": 1})
     assert row({"a": 0, "b": [], "n": {}}) == row({})
 
 
@@ -240,6 +258,9 @@ def test_numbers_of_any_size_stay_finite(x: float) -> None:
         ([{"a": [math.inf]}], "contextFeatures[0].a[0] is inf, but a finite number is expected"),
         ([{"a": 10**5_000}], "contextFeatures[0].a is an integer of 16610 bits, but"),
         ([{"\n": b"bytes"}], "contextFeatures[0]['\\n'] is b'bytes', but"),
+        ([{"a": b"bytes"}, 3], "contextFeatures[1] is 3, but an object is expected"),
+        ([{"a": b"1", "n": {"b": b"2"}}, {"c": b"3"}], "contextFeatures[0].n.b is b'2', but"),
+        ([{"_n": {"b": b"1"}, "m": {"_c": b"2", "d": [0, b"3"]}}], "contextFeatures[0].m.d[1] is"),
     ],
 )
 def test_an_error_names_the_place_the_value_and_what_was_expected(
@@ -364,6 +385,24 @@ def test_beyond_the_limits_too_only_a_feature_error_is_raised(one: Any, other: A
 def test_equal_actions_have_equal_rows(context: Any, action: Any) -> None:
     contexts = Featuriser(bits=6).contexts(context, [action, [], action], ["a", "b", "a"])
     assert _bytes(contexts.row(0)) == _bytes(contexts.row(2))
+
+
+@given(
+    features, some.lists(features, min_size=1, max_size=5), some.sampled_from(PAIRS), some.data()
+)
+def test_actions_in_another_order_have_the_same_rows(
+    context: Any, actions: list[Any], interactions: Any, data: Any
+) -> None:
+    """So the rows of any of them are the same in any company, and alone."""
+    featuriser = Featuriser(bits=6, interactions=interactions)
+    ids = [str(i) for i in range(len(actions))]
+    together = featuriser.contexts(context, actions, ids)
+    order = data.draw(some.lists(some.sampled_from(range(len(actions))), min_size=1, unique=True))
+    others = featuriser.contexts(context, [actions[i] for i in order], [ids[i] for i in order])
+    for place, i in enumerate(order):
+        assert _bytes(others.row(place)) == _bytes(together.row(i))
+        alone = featuriser.contexts(context, [actions[i]], [ids[i]])
+        assert _bytes(alone) == _bytes(together.row(i))
 
 
 def _check_form(contexts: Contexts, bits: int) -> None:

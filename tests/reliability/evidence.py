@@ -46,7 +46,9 @@ class Verdict:
         return "; ".join((said, *self.problems[:10]))
 
 
-def judge(place: str, ledger: Ledger, data: Path, models: dict[str, bytes] | None = None) -> Verdict:
+def judge(
+    place: str, ledger: Ledger, data: Path, models: dict[str, bytes] | None = None
+) -> Verdict:
     """Compare a log that nobody writes with what was acknowledged, and its sum with models.
 
     `models` were seen while the service ran; its last checkpoint is compared too.
@@ -55,7 +57,9 @@ def judge(place: str, ledger: Ledger, data: Path, models: dict[str, bytes] | Non
         ranks, rewards, doubled = _told(log)
         problems = [*log.verify(), *ledger.complaints]
         if models is not None:
-            problems += _model_problems(log, data, models, Counter(ranks=len(ranks), rewards=len(rewards)))
+            problems += _model_problems(
+                log, data, models, Counter(ranks=len(ranks), rewards=len(rewards))
+            )
     pairs: list[tuple[dict[str, Any], dict[str, Any]]] = [
         (dict(ledger.ranks), dict(ranks)),
         (dict(ledger.rewards), dict(rewards)),
@@ -64,7 +68,9 @@ def judge(place: str, ledger: Ledger, data: Path, models: dict[str, bytes] | Non
         ranks=len(ledger.ranks),
         rewards=len(ledger.rewards),
         lost=sum(len(said.keys() - stored.keys()) for said, stored in pairs),
-        changed=sum(said[id] != stored[id] for said, stored in pairs for id in said.keys() & stored),
+        changed=sum(
+            said[id] != stored[id] for said, stored in pairs for id in said.keys() & stored
+        ),
         doubled=doubled,
         foreign=sum(len(stored.keys() - said.keys()) for said, stored in pairs),
         problems=tuple(problems),
@@ -139,7 +145,7 @@ def _differences(fold: Fold, statistics: Statistics, state: Any, bandit: bytes) 
     assert fold.bandit is not None
     parts = {
         "model": (bandit, saved(fold.bandit)),
-        "events": (state.joined, msgspec.to_builtins(fold.joiner.to_json())),
+        "events": (state.joined, json.loads(json.dumps(fold.joiner.to_json()))),
         "statistics": (msgspec.json.encode(state.statistics), msgspec.json.encode(statistics)),
     }
     return [

@@ -10,9 +10,9 @@ from rbmle.service.writer import Writer
 _submit = Writer.submit
 
 
-def acknowledged(writer: Writer, rows: Sequence[Row]) -> "Future[int]":
+def acknowledged(self: Writer, rows: Sequence[Row]) -> "Future[int]":
     """Write rows some time, and say at once that it is done."""
-    _submit(writer, rows)
+    _submit(self, rows)
     done: Future[int] = Future()
     done.set_result(0)
     return done

@@ -10,18 +10,16 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.reliability.evidence import Verdict, judge
 from tests.reliability.running import HASTY, Running, Setup, listening, spawned
-from tests.reliability.visitors import Ledger, Site, Visitor
+from tests.reliability.visitors import Ledger, Site, visited
 from tests.reliability.wire import Connection, Request
 
-STILLBORN = 0.2  # the part of kills that hit a service before it listens
-STILLBORN_SECONDS = 2.0  # within which they do
+EARLY_SECONDS = 2.0  # within which a service is killed before it listens
 LAST_MOMENT_SECONDS = 0.03  # a kill comes so long after an answer at most
 LEARN_SECONDS = 600.0
 
@@ -33,6 +31,7 @@ class Plan:
     kills: int
     events: int  # ranked in all, at least
     visitors: int = 16
+    stillborn: float = 0.0  # the part of kills that hit a service before it listens
     seed: int = 0
 
 
@@ -47,16 +46,17 @@ class Outcome:
 
     def __str__(self) -> str:
         """Return the figures."""
-        return (
-            f"{self.kills} kills in {self.seconds:.0f} s, {self.refusals} refusals (503); {self.verdict}"
-        )
+        return f"{self.kills} kills in {self.seconds:.0f} s, {self.refusals} refusals (503); {self.verdict}"
 
 
 Deed = Callable[[], Awaitable[None]]
+End = Callable[[Running], Awaitable[None]]
 
 
-async def survive(setup: Setup, plan: Plan, between: Deed | None = None) -> Outcome:
-    """Kill a service again and again while visitors are there, and see what is left.
+async def survive(
+    setup: Setup, plan: Plan, end: End = Running.kill, between: Deed | None = None
+) -> Outcome:
+    """End a service again and again while visitors are there, and see what is left.
 
     `between` is done in every second life of the service, under load.
     """
@@ -66,7 +66,7 @@ async def survive(setup: Setup, plan: Plan, between: Deed | None = None) -> Outc
     async with visited(site, ledger, plan.visitors) as visitors:
         kills = 0
         while kills < plan.kills:
-            if kills and rng.random() < STILLBORN:
+            if kills and rng.random() < plan.stillborn:
                 await _kill_early(setup, rng)
             else:
                 target = ledger.size + rng.uniform(0.2, 1.8) * plan.events / plan.kills
@@ -76,7 +76,7 @@ async def survive(setup: Setup, plan: Plan, between: Deed | None = None) -> Outc
                     if between is not None and kills % 2:
                         await between()
                     await asyncio.sleep(rng.uniform(0, LAST_MOMENT_SECONDS))
-                    await service.kill()
+                    await end(service)
                     site.close()
             kills += 1
         async with listening(setup) as service:
@@ -96,37 +96,8 @@ async def survive(setup: Setup, plan: Plan, between: Deed | None = None) -> Outc
 
 async def _kill_early(setup: Setup, rng: random.Random) -> None:
     async with spawned(setup) as service:
-        await asyncio.sleep(rng.uniform(0, STILLBORN_SECONDS))
+        await asyncio.sleep(rng.uniform(0, EARLY_SECONDS))
         await service.kill()
-
-
-class Visitors:
-    """Visitors who are there at the same time."""
-
-    def __init__(self, visitors: list[Visitor], tasks: list["asyncio.Task[None]"]) -> None:
-        self._visitors = visitors
-        self._tasks = tasks
-
-    @property
-    def refusals(self) -> int:
-        """Return how often they were sent away."""
-        return sum(visitor.refusals for visitor in self._visitors)
-
-    async def gone(self) -> None:
-        """Wait until all of them have ended what they had begun."""
-        await asyncio.gather(*self._tasks)
-
-
-@asynccontextmanager
-async def visited(site: Site, ledger: Ledger, number: int) -> AsyncIterator[Visitors]:
-    """Yield visitors who begin at once; if one of them meets what must not be, all ends."""
-    crowd = [Visitor(name=f"visitor {i}", site=site, ledger=ledger) for i in range(number)]
-    try:
-        async with asyncio.TaskGroup() as group:
-            yield Visitors(crowd, [group.create_task(visitor.stay()) for visitor in crowd])
-    finally:
-        for visitor in crowd:
-            await visitor.connection.close()
 
 
 async def learned_model(service: Running) -> bytes:
@@ -154,7 +125,7 @@ def main() -> int:
     parser.add_argument("--visitors", type=int, default=32)
     parser.add_argument("--wait", default="P2D", help="for rewards; PT5S lets many be late")
     given = parser.parse_args()
-    plan = Plan(kills=given.kills, events=given.events, visitors=given.visitors)
+    plan = Plan(kills=given.kills, events=given.events, visitors=given.visitors, stillborn=0.2)
     with tempfile.TemporaryDirectory(prefix="rbmle-kill-") as folder:
         setup = Setup(data=Path(folder) / "data", wait=given.wait)
         outcome = asyncio.run(survive(setup, plan))

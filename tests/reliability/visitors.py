@@ -3,6 +3,8 @@
 import asyncio
 import json
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +14,7 @@ from tests.reliability.wire import Answer, Connection, LostError, Request
 ACTIONS = ("tea", "coffee", "water", "juice")
 REWARDED = 0.5  # the part of events that get a reward
 ASKED_AGAIN = 0.05  # the part of events that are ranked again later, by the same request
+KEYED = 0.25  # the part of events that the service names, by the key of the call
 PAUSE = 0.05  # seconds after a refusal, or without a service
 
 
@@ -135,12 +138,41 @@ class Visitor:
             await asyncio.sleep(PAUSE)
 
 
-def rank_request(name: str, rng: random.Random) -> Request:
+class Visitors:
+    """Visitors who are there at the same time."""
+
+    def __init__(self, visitors: list[Visitor], tasks: list["asyncio.Task[None]"]) -> None:
+        self._visitors = visitors
+        self._tasks = tasks
+
+    @property
+    def refusals(self) -> int:
+        """Return how often they were sent away."""
+        return sum(visitor.refusals for visitor in self._visitors)
+
+    async def gone(self) -> None:
+        """Wait until all of them have ended what they had begun."""
+        await asyncio.gather(*self._tasks)
+
+
+@asynccontextmanager
+async def visited(site: Site, ledger: Ledger, number: int) -> AsyncIterator[Visitors]:
+    """Yield visitors who begin at once; if one of them meets what must not be, all ends."""
+    crowd = [Visitor(name=f"visitor {i}", site=site, ledger=ledger) for i in range(number)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield Visitors(crowd, [group.create_task(visitor.stay()) for visitor in crowd])
+    finally:
+        for visitor in crowd:
+            await visitor.connection.close()
+
+
+def rank_request(name: str, rng: random.Random, *, is_named: bool = False) -> Request:
     """Return a rank call that is one event however often it is sent: by its id, or by its key."""
     context = {"day": rng.randrange(7), "place": rng.choice(("north", "south"))}
     actions = [{"id": id, "features": {"price": rng.randrange(5)}} for id in ACTIONS]
     body: dict[str, Any] = {"context": context, "actions": actions}
-    if rng.random() < 0.25:
+    if not is_named and rng.random() < KEYED:
         return Request(
             path="/v1/rank", body=json.dumps(body).encode(), headers={"idempotency-key": name}
         )

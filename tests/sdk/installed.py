@@ -14,23 +14,31 @@ FOLDER = Path(__file__).parent / "js"
 
 
 def python_client(package: str, wanted: str) -> Any:
-    """Return the module of a package from PyPI; skip the test if it is missing, or is another version."""
+    """Return the module of a package from PyPI; skip the caller's if it is missing, or another version."""
     try:
         found = version(package)
     except PackageNotFoundError:
         found = "none"
     if found != wanted:
-        pytest.skip(f"needs {package} {wanted}, and there is {found}; `make sdk` installs it")
+        _skip(f"needs {package} {wanted}, and there is {found}; `make sdk` installs it")
     return import_module(package.replace("-", "."))
 
 
-def run_node(script: str, package: str, *arguments: str) -> Any:
-    """Return what a script prints as JSON; skip the test if node or the package from npm is missing."""
+def need_node(package: str) -> None:
+    """Skip the caller's module if node or a package from npm is missing."""
     if shutil.which("node") is None:
-        pytest.skip(f"needs node for npm's {package}; install node, then `make sdk`")
+        _skip(f"needs node for npm's {package}; install node, then `make sdk`")
     if not (FOLDER / "node_modules" / package).is_dir():
-        pytest.skip(f"needs npm's {package}; `make sdk` installs it")
+        _skip(f"needs npm's {package}; `make sdk` installs it")
+
+
+def run_node(script: str, *arguments: str) -> Any:
+    """Return what a script prints as JSON."""
     command = ["node", str(FOLDER / script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def _skip(why: str) -> None:
+    pytest.skip(why, allow_module_level=True)

@@ -3,7 +3,7 @@
 import asyncio
 import io
 import math
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +17,8 @@ from tests.sdk.installed import python_client
 from tests.sdk.proxy import Failure, failing
 from tests.sdk.serving import KEY, Served
 
+SDK = python_client("azure-ai-personalizer", "1.0.0b1")
+ERRORS = import_module("azure.core.exceptions")
 EVENT = "python/ai é"  # percent-encoded in paths
 ACTIONS = [{"id": id, "features": [{"kind": id}]} for id in ("tea", "coffee", "mate")]
 RANK = {"contextFeatures": [{"time": "morning", "hour": 7}], "actions": ACTIONS}
@@ -88,20 +90,15 @@ REFUSED = {
 CODES = {404: {"EvaluationNotFound", "ResourceNotFound"}, 501: {"NotImplemented"}}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def sdk() -> Any:
-    return python_client("azure-ai-personalizer", "1.0.0b1")
-
-
 @pytest.fixture
-def client(sdk: Any, service: Served) -> Iterator[Any]:
-    with connected(sdk.PersonalizerClient, service.address) as client:
+def client(service: Served) -> Iterator[Any]:
+    with connected(SDK.PersonalizerClient, service.address) as client:
         yield client
 
 
 @pytest.fixture
-def admin(sdk: Any, service: Served) -> Iterator[Any]:
-    with connected(sdk.PersonalizerAdministrationClient, service.address) as admin:
+def admin(service: Served) -> Iterator[Any]:
+    with connected(SDK.PersonalizerAdministrationClient, service.address) as admin:
         yield admin
 
 
@@ -212,7 +209,7 @@ def test_a_model_that_was_got_can_be_put(admin: Any) -> None:
 
 
 def test_what_is_no_model_is_refused(admin: Any) -> None:
-    with pytest.raises(errors().HttpResponseError) as refused:
+    with pytest.raises(ERRORS.HttpResponseError) as refused:
         admin.import_model(io.BytesIO(b"this is no model"))
     assert refused.value.status_code == 400
 
@@ -223,7 +220,7 @@ def test_the_log_knows_from_when_to_when_it_is(admin: Any) -> None:
 
 
 def test_a_refusal_is_parsed(client: Any) -> None:
-    with pytest.raises(errors().HttpResponseError) as refused:
+    with pytest.raises(ERRORS.HttpResponseError) as refused:
         client.reward(EVENT, {"value": 3.0})
     assert refused.value.status_code == 400
     assert refused.value.error.code == "InvalidRewardRequest"
@@ -234,41 +231,45 @@ def test_a_refusal_is_parsed(client: Any) -> None:
 def test_the_same_event_with_another_request_is_a_conflict(client: Any) -> None:
     asked = RANK | {"eventId": f"{EVENT} of another"}
     client.rank(asked)
-    with pytest.raises(errors().ResourceExistsError) as refused:
+    with pytest.raises(ERRORS.ResourceExistsError) as refused:
         client.rank(asked | {"actions": ACTIONS[:2]})
     assert refused.value.status_code == 409
 
 
-def test_a_wrong_key_is_refused(sdk: Any, service: Served) -> None:
-    wrong = connected(sdk.PersonalizerClient, service.address, key="this-key-is-not-known")
-    with wrong as client, pytest.raises(errors().ClientAuthenticationError) as refused:
+def test_a_wrong_key_is_refused(service: Served) -> None:
+    wrong = connected(SDK.PersonalizerClient, service.address, key="this-key-is-not-known")
+    with wrong as client, pytest.raises(ERRORS.ClientAuthenticationError) as refused:
         client.rank(RANK)
     assert refused.value.status_code == 401
     assert refused.value.error.code == "401"
 
 
 @pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.LOST])
-def test_what_the_client_sends_again_is_stored_once(
-    failure: Failure, sdk: Any, service: Served
-) -> None:
-    with failing(service.address, failure) as proxy, connected(sdk.PersonalizerClient, proxy.address) as c:
+def test_what_the_client_sends_again_is_stored_once(failure: Failure, service: Served) -> None:
+    with (
+        failing(service.address, failure) as proxy,
+        connected(SDK.PersonalizerClient, proxy.address) as c,
+    ):
         event = c.rank(RANK)["eventId"]
     assert len(proxy.ids) == 2
     assert proxy.ids[0] == proxy.ids[1] != ""
     assert service.kinds(event) == ["decided"]
-    with failing(service.address, failure) as proxy, connected(sdk.PersonalizerClient, proxy.address) as c:
+    with (
+        failing(service.address, failure) as proxy,
+        connected(SDK.PersonalizerClient, proxy.address) as c,
+    ):
         c.reward(event, {"value": 0.5})
     assert len(proxy.ids) == 2
     assert service.kinds(event) == ["decided", "rewarded"]
 
 
-def test_a_call_whose_answer_was_dropped_can_be_made_again(sdk: Any, service: Served) -> None:
+def test_a_call_whose_answer_was_dropped_can_be_made_again(service: Served) -> None:
     """The client does not repeat a POST without an answer; who does, with the same id, is safe."""
     with ExitStack() as stack:
         proxy = stack.enter_context(failing(service.address, Failure.DROPPED))
-        client = stack.enter_context(connected(sdk.PersonalizerClient, proxy.address))
+        client = stack.enter_context(connected(SDK.PersonalizerClient, proxy.address))
         headers = {"x-ms-client-request-id": "python-ai-dropped"}
-        with pytest.raises(errors().ServiceResponseError):
+        with pytest.raises(ERRORS.ServiceResponseError):
             client.rank(RANK, headers=headers)
         assert len(proxy.ids) == 1
         event = client.rank(RANK, headers=headers)["eventId"]
@@ -298,7 +299,7 @@ def check(name: str, call: Callable[[], None]) -> None:
     if name not in REFUSED:
         call()
         return
-    with pytest.raises(errors().HttpResponseError) as refused:
+    with pytest.raises(ERRORS.HttpResponseError) as refused:
         call()
     assert refused.value.status_code == REFUSED[name]
     assert refused.value.error.code in CODES[REFUSED[name]]
@@ -308,11 +309,6 @@ def check(name: str, call: Callable[[], None]) -> None:
 def calls_of(kind: Any) -> set[str]:
     """Return the names of what can be called."""
     return {name for name in dir(kind) if not name.startswith("_")}
-
-
-def errors() -> Any:
-    """Return the module of the client's errors."""
-    return import_module("azure.core.exceptions")
 
 
 def date(text: str) -> datetime:

@@ -10,17 +10,13 @@ import pytest
 from tests.sdk.installed import python_client
 from tests.sdk.serving import KEY, Served
 
+SDK = python_client("azure-cognitiveservices-personalizer", "0.1.1")
 EVENT = "old/python é"  # percent-encoded in paths
 
 
-@pytest.fixture(scope="session", autouse=True)
-def sdk() -> Any:
-    return python_client("azure-cognitiveservices-personalizer", "0.1.1")
-
-
 @pytest.fixture
-def client(sdk: Any, service: Served) -> Iterator[Any]:
-    with connected(sdk, service, KEY) as client:
+def client(service: Served) -> Iterator[Any]:
+    with connected(service, KEY) as client:
         yield client
 
 
@@ -29,8 +25,8 @@ def test_the_client_has_no_other_calls_than_those_tested_here(client: Any) -> No
     assert calls_of(client.events) == {"reward", "activate"}
 
 
-def test_rank_reward_and_activate(sdk: Any, client: Any, service: Served) -> None:
-    answer = client.rank(rank_request(sdk, event_id=EVENT, defer_activation=True))
+def test_rank_reward_and_activate(client: Any, service: Served) -> None:
+    answer = client.rank(rank_request(event_id=EVENT, defer_activation=True))
     assert answer.event_id == EVENT
     assert answer.reward_action_id in {ranked.id for ranked in answer.ranking}
     assert math.isclose(sum(ranked.probability for ranked in answer.ranking), 1.0)
@@ -39,27 +35,27 @@ def test_rank_reward_and_activate(sdk: Any, client: Any, service: Served) -> Non
     assert service.kinds(EVENT) == ["decided", "activated", "rewarded"]
 
 
-def test_an_endpoint_may_end_in_a_slash(sdk: Any, service: Served) -> None:
-    with connected(sdk, service, KEY, end="/") as client:
-        assert client.rank(rank_request(sdk)).event_id
+def test_an_endpoint_may_end_in_a_slash(service: Served) -> None:
+    with connected(service, KEY, end="/") as client:
+        assert client.rank(rank_request()).event_id
 
 
-def test_an_excluded_action_has_no_chance(sdk: Any, client: Any) -> None:
-    answer = client.rank(rank_request(sdk, excluded_actions=["tea"]))
+def test_an_excluded_action_has_no_chance(client: Any) -> None:
+    answer = client.rank(rank_request(excluded_actions=["tea"]))
     assert answer.reward_action_id != "tea"
     assert {ranked.id: ranked.probability for ranked in answer.ranking}["tea"] == 0.0
 
 
-def test_an_event_is_answered_once(sdk: Any, client: Any, service: Served) -> None:
-    asked = rank_request(sdk, event_id="old/python twice")
+def test_an_event_is_answered_once(client: Any, service: Served) -> None:
+    asked = rank_request(event_id="old/python twice")
     first, second = client.rank(asked), client.rank(asked)
     assert first.as_dict() == second.as_dict()
     assert service.kinds("old/python twice") == ["decided"]
 
 
-def test_a_refused_rank_is_the_error_of_the_client(sdk: Any, client: Any) -> None:
-    with pytest.raises(sdk.models.ErrorResponseException) as refused:
-        client.rank(sdk.models.RankRequest(actions=[]))
+def test_a_refused_rank_is_the_error_of_the_client(client: Any) -> None:
+    with pytest.raises(SDK.models.ErrorResponseException) as refused:
+        client.rank(SDK.models.RankRequest(actions=[]))
     assert refused.value.response.status_code == 400
     error = refused.value.error.error
     assert (error.code, error.target) == ("BadRequest", "actions")
@@ -74,26 +70,27 @@ def test_a_refused_reward_is_the_error_of_the_client(client: Any) -> None:
     assert refused.value.response.json()["error"]["target"] == "value"
 
 
-def test_a_wrong_key_is_the_error_of_the_client(sdk: Any, service: Served) -> None:
-    wrong = connected(sdk, service, "this-key-is-not-known")
-    with wrong as client, pytest.raises(sdk.models.ErrorResponseException) as refused:
-        client.rank(rank_request(sdk))
+def test_a_wrong_key_is_the_error_of_the_client(service: Served) -> None:
+    wrong = connected(service, "this-key-is-not-known")
+    with wrong as client, pytest.raises(SDK.models.ErrorResponseException) as refused:
+        client.rank(rank_request())
     assert refused.value.response.status_code == 401
     assert refused.value.error.error.code == "401"
 
 
-def connected(sdk: Any, service: Served, key: str, end: str = "") -> Any:
+def connected(service: Served, key: str, end: str = "") -> Any:
     """Return a client, to be closed."""
     credentials = import_module("msrest.authentication").CognitiveServicesCredentials(key)
-    return sdk.PersonalizerClient(service.address + end, credentials)
+    return SDK.PersonalizerClient(service.address + end, credentials)
 
 
-def rank_request(sdk: Any, **more: Any) -> Any:
+def rank_request(**more: Any) -> Any:
     """Return what is asked."""
     actions = [
-        sdk.models.RankableAction(id=id, features=[{"kind": id}]) for id in ("tea", "coffee", "mate")
+        SDK.models.RankableAction(id=id, features=[{"kind": id}])
+        for id in ("tea", "coffee", "mate")
     ]
-    return sdk.models.RankRequest(
+    return SDK.models.RankRequest(
         context_features=[{"time": "morning", "hour": 7}], actions=actions, **more
     )
 

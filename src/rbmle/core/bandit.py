@@ -18,7 +18,7 @@ from rbmle.core.errors import (
     RewardError,
     SettingError,
 )
-from rbmle.core.policy import Policy, choose, frequencies
+from rbmle.core.policy import Policy, choose, frequencies, largest
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.trees import copied
 from rbmle.core.types import (
@@ -261,9 +261,15 @@ class Bandit:
         chances = self.policy.probabilities(self.state, contexts, self.draws, rng)
         if floor == 0:
             return chances
+        least = floor / len(indices)
+        if chances is None and (best := largest(indices)) is not None:
+            chances = np.empty(len(indices))
+            chances.fill(least)
+            chances[best] = (1 - floor) + least
+            return chances
         if chances is None:
             chances = frequencies(indices[None])
-        return (1 - floor) * chances + floor / len(contexts)
+        return (1 - floor) * chances + least
 
     def _decided(self, decision: Decision) -> Contexts:
         """Return the context of a decision, checked against this bandit."""

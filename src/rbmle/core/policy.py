@@ -52,25 +52,29 @@ def unknown(
     return None
 
 
+def largest(indices: Indices) -> int | None:
+    """Return the arm with the largest index, or None if several arms have it."""
+    best = int(indices.argmax())
+    return best if np.count_nonzero(indices == indices[best]) == 1 else None
+
+
 def choose(indices: Indices, rng: np.random.Generator) -> int:
     """Return the arm with the largest index; ties are broken uniformly at random.
 
     >>> choose(np.array([0.1, 0.7, 0.3]), np.random.default_rng(0))
     1
     """
-    best = int(indices.argmax())
-    ties = indices == indices[best]
-    return best if np.count_nonzero(ties) == 1 else int(rng.choice(np.flatnonzero(ties)))
+    best = largest(indices)
+    return int(rng.choice(np.flatnonzero(indices == indices.max()))) if best is None else best
 
 
 def frequencies(draws: Float[np.ndarray, "draws arms"]) -> Probabilities:
     """Return how often each arm has the largest index, in a matrix with a row for each draw."""
-    if len(draws) == 1:
-        largest = int(draws.argmax())
-        if np.count_nonzero(draws == draws[0, largest]) == 1:  # nearly always, and cheap
-            only = np.zeros(draws.shape[1])
-            only[largest] = 1.0
-            return only
-    best = draws == draws.max(axis=1, keepdims=True)
-    shares: Probabilities = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+    shares: Probabilities
+    if len(draws) == 1 and (best := largest(draws[0])) is not None:
+        shares = np.zeros(draws.shape[1])
+        shares[best] = 1.0
+        return shares
+    wins = draws == draws.max(axis=1, keepdims=True)
+    shares = (wins / wins.sum(axis=1, keepdims=True)).mean(axis=0)
     return shares

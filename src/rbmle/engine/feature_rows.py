@@ -24,7 +24,7 @@ _BLOCK = 128  # squares that are summed without halving them
 
 
 def _in_order(function: F) -> F:
-    """Compile a function that only kernels call; unlike theirs, its sums run as they are written."""
+    """Compile a function that only kernels call; unlike in theirs, sums run as they are written."""
     return _cached(lambda cache: numba.njit(cache=cache, **OPTIONS | {"fastmath": False})(function))
 
 
@@ -70,20 +70,12 @@ def feature_rows(
     indices, sums = np.empty(most, np.int32), np.empty(most)
     most = shared * counts[1:].max()
     slots, products, places = np.empty(most, np.int32), np.empty(most), np.empty(2 * most, np.int64)
-    mask = np.uint64((1 << bits) - 1)
     start, last = 0, shared
     for row in range(n):
         first, last = last, last + counts[row + 1]
-        count = 0
-        for i in range(shared):
-            for j in range(first, last):
-                if len(chosen) > 0 and not chosen[codes[order[i]], codes[order[j]]]:
-                    continue
-                z = _pair_hash(hashes[i], hashes[j])
-                x = values[i] * values[j]
-                slots[count] = max(np.int64(z & mask), np.int64(z != 0))  # 1 × 1 has the hash 0
-                products[count] = -x if z >> _TOP else x
-                count += 1
+        count = _multiply(
+            hashes, values, order, codes, chosen, shared, first, last, bits, slots, products
+        )
         _sort(slots[:count], products, bits, places, indices[start:], sums[start:])
         count = _add_up(indices[start : start + count], sums[start:])
         _scale(sums[start : start + count])
@@ -118,6 +110,35 @@ def _ordered(
                 group[k] = place
             gap = 1 if gap == 2 else gap * 5 // 11  # Gonnet's
     return order
+
+
+@inlined
+def _multiply(
+    hashes: UInt64[np.ndarray, " features"],
+    values: Float[np.ndarray, " features"],
+    order: Int[np.ndarray, " features"],
+    codes: Int[np.ndarray, " features"],
+    chosen: Bool[np.ndarray, "codes codes"],
+    shared: int,
+    first: int,
+    last: int,
+    bits: int,
+    slots: Int[np.ndarray, " products"],
+    products: Float[np.ndarray, " products"],
+) -> int:
+    """Write the products of the context's features and those of one action; return how many there are."""
+    mask = np.uint64((1 << bits) - 1)
+    count = 0
+    for i in range(shared):
+        for j in range(first, last):
+            if len(chosen) > 0 and not chosen[codes[order[i]], codes[order[j]]]:
+                continue
+            z = _pair_hash(hashes[i], hashes[j])
+            x = values[i] * values[j]
+            slots[count] = max(np.int64(z & mask), np.int64(z != 0))  # 1 × 1 has the hash 0
+            products[count] = -x if z >> _TOP else x
+            count += 1
+    return count
 
 
 @inlined

@@ -212,10 +212,12 @@ def _problem(wire: Wire, operation: str, error: Exception) -> Problem:
 def _refusal(wire: Wire, problem: Problem, path: bytes) -> Answer:
     """Return the answer of a refusal."""
     answer = wire.refuse(problem, path)
-    if problem.retry_after is None:
-        return answer
-    later = (b"retry-after", b"%d" % problem.retry_after)
-    return replace(answer, headers=(*answer.headers, later))
+    headers = answer.headers
+    if problem.retry_after is not None:
+        headers += ((b"retry-after", b"%d" % problem.retry_after),)
+    if problem.status == Fault.TIMEOUT.value:
+        headers += ((b"connection", b"close"),)  # the rest of its body is not waited for
+    return replace(answer, headers=headers)
 
 
 def _presented(headers: dict[bytes, bytes]) -> str | None:

@@ -71,6 +71,11 @@ class Checkpoints:
             old.unlink(missing_ok=True)
         return path
 
+    def tidy(self) -> None:
+        """Delete what a killed process had begun to write; nobody else may write here now."""
+        for part in self.folder.glob(".checkpoint-*.part"):
+            part.unlink(missing_ok=True)
+
     def restore(self, log: Log) -> Iterator["Restored"]:
         """Yield what fits the log, the newest first, and why others do not."""
         origin, last = origin_of(log), log.last()
@@ -116,10 +121,11 @@ def check_newest(log: Log, folder: Path | None) -> list[str]:
     fold = Fold(log=log, make=Model.from_json, watcher=statistics)
     for stored in log.read(0, found.state.seq):
         fold.apply(stored)
-    known = (fold.settings, fold.joiner.to_json(), statistics)
+    state = found.state
+    given = msgspec.json.encode((fold.settings, fold.joiner.to_json(), statistics))
     if fold.bandit is None or saved(fold.bandit) != found.bandit:
         return [f"{found.path.name}: its model is not the one that the log gives"]
-    if known != (found.state.settings, found.state.joined, found.state.statistics):
+    if given != msgspec.json.encode((state.settings, state.joined, state.statistics)):
         return [f"{found.path.name}: what it waits for is not what the log gives"]
     return []
 

@@ -82,9 +82,8 @@ class Featuriser:
         if self.ids_are_features:
             _check_ids(ids)
         names = ids if self.ids_are_features else None
-        features = read(
-            context_features, actions_features, names, self.seed, self.interactions is not None
-        )
+        codes, chosen = interactions_of(self.interactions)
+        features = read(context_features, actions_features, names, self.seed, codes)
         shared = features.counts[0]
         products = shared * (len(features.hashes) - shared)
         if products > MOST_PRODUCTS:
@@ -92,8 +91,7 @@ class Featuriser:
                 f"there are {products:,} products of context and action features, but at most "
                 f"{MOST_PRODUCTS:,} are taken; send fewer features or fewer actions"
             )
-        rows = rows_of(features, self.bits, interactions_of(self.interactions))
-        return Contexts(rows=rows, features=self.features)
+        return Contexts(rows=rows_of(features, self.bits, chosen), features=self.features)
 
 
 def _check_ids(ids: Sequence[object]) -> None:

@@ -10,6 +10,7 @@ from rbmle.service.hashing import IGNORED, NOTHING, Remembered, remembered
 
 NO_NAMESPACE = ""  # of features that stand in none
 ID_NAMESPACE = "_id"  # names of a client that begin with _ are ignored, so no other is like it
+ALONE, OTHER = 0, 1  # the codes of the 1s, and of a namespace without a code of its own
 LARGEST = sys.float_info.max
 
 _SPELLED = {True: "true", False: "false", None: "null"}
@@ -23,13 +24,14 @@ class FeatureError(RBMLEError, ValueError):
 class Features(NamedTuple):
     """The features of the context and then of each action, of each group after a 1.
 
-    `counts` are the sizes of the groups, `namespaces` those of the features; that of a 1 is None.
+    `counts` are the sizes of the groups; `codes` those of the features' namespaces, if they are
+    wanted, else there are none.
     """
 
     hashes: list[int]
     values: list[float]
     counts: list[int]
-    namespaces: list[str | None] | None  # None if nobody asked for them
+    codes: list[int]
 
 
 def read(
@@ -37,7 +39,7 @@ def read(
     actions: Sequence[object],
     ids: Sequence[str] | None,
     seed: int,
-    with_namespaces: bool,
+    codes: dict[str, int] | None,
 ) -> Features:
     """Return the features of arrays of objects {namespace: {name: value}} or {name: value}.
 
@@ -45,36 +47,36 @@ def read(
     size is taken, and unlike a running mean it depends on the number alone. A string is the indicator
     of name=value; true, false and null are the strings "true", "false" and "null". An array is the
     numbers name[0], name[1], … Names and namespaces that begin with _ are ignored. An id is the
-    indicator of itself, unless ids is None.
+    indicator of itself, unless ids is None. `codes` are those of some namespaces, if codes are wanted.
     """
     known = remembered(seed)
-    found = Features([], [], [], [] if with_namespaces else None)
-    hashes, values, counts, namespaces = found
+    found = Features([], [], [], [])
+    hashes, values, counts, coded = found
     for place, features in enumerate((context, *actions)):
         before = len(hashes)
         hashes.append(NOTHING)
         values.append(1.0)
-        if namespaces is not None:
-            namespaces.append(None)
         if ids is not None and place > 0:
             hashes.append(known[ID_NAMESPACE, "", ids[place - 1]])
             values.append(1.0)
-            if namespaces is not None:
-                namespaces.append(ID_NAMESPACE)
-        if not _take(features, known, found):
+        if codes is not None:
+            coded += [ALONE, codes.get(ID_NAMESPACE, OTHER)][: len(hashes) - before]
+        if not _take(features, known, codes, found):
             raise next(_mistakes(features, place))
         counts.append(len(hashes) - before)
     return found
 
 
-def _take(features: object, known: Remembered, found: Features) -> bool:
+def _take(
+    features: object, known: Remembered, codes: dict[str, int] | None, found: Features
+) -> bool:
     """Add the features of one array; return False at the first thing in it that is none.
 
-    This is most of the work of a request, so no step of it is a call of ours.
+    Most of a request's time is spent here, so scalars are taken without a call of ours.
     """
     if type(features) is not list:
         return False
-    hashes, values, _, namespaces = found
+    hashes, values, _, coded = found
     for item in features:
         if type(item) is not dict:
             return False
@@ -99,12 +101,12 @@ def _take(features: object, known: Remembered, found: Features) -> bool:
                 elif kind is dict and group is item:
                     groups.append((name, value))
                 elif kind is list and all(map(_is_number, value)):
-                    hashes += [known[namespace, f"{name}[{i}]", None] for i in range(len(value))]
+                    hashes += [known[namespace, name, i] for i in range(len(value))]
                     values += map(asinh, value)
                 else:
                     return False
-            if namespaces is not None:
-                namespaces += [namespace] * (len(hashes) - len(namespaces))
+            if codes is not None:
+                coded += [codes.get(namespace, OTHER)] * (len(hashes) - len(coded))
     return True
 
 

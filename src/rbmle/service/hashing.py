@@ -27,10 +27,11 @@ def feature_hash(seed: int, namespace: str, name: str, category: str | None) -> 
     return int.from_bytes(digest, "little")
 
 
-class Remembered(dict[tuple[str, str, str | None], int]):
+class Remembered(dict[tuple[str, str, str | int | None], int]):
     """The hashes of features under one seed, by (namespace, name, category); asked twice, computed once.
 
-    A dict, so that a known feature costs one lookup. When it is full it starts anew. A name that
+    A dict, so that a known feature costs one lookup. When it is full it starts anew. An integer in
+    the place of the category is a place in an array, so (…, name, 3) is the number name[3]. A name that
     begins with _ is that of no feature, so its hash is that of nothing.
     """
 
@@ -39,9 +40,11 @@ class Remembered(dict[tuple[str, str, str | None], int]):
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def __missing__(self, feature: tuple[str, str, str | None]) -> int:
+    def __missing__(self, feature: tuple[str, str, str | int | None]) -> int:
         """Return the hash of a feature, and remember it unless it is long."""
         namespace, name, category = feature
+        if isinstance(category, int):
+            name, category = f"{name}[{category}]", None
         ignored = name[:1] == IGNORED
         found = NOTHING if ignored else feature_hash(self.seed, namespace, name, category)
         if len(namespace) + len(name) + len(category or "") <= _LONGEST:

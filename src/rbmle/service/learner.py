@@ -29,10 +29,11 @@ class Learner:
         checkpoints: Checkpoints,
         *,
         tick: Callable[[], object],
+        is_refused: Callable[[], bool],
         caught_up: bool,
         checkpoint_seconds: float,
     ) -> None:
-        """Make the thread; `tick` writes that time has passed.
+        """Make the thread; `tick` writes that time has passed, `is_refused` tells if the last write failed.
 
         A model that is not `caught_up` is not published before it has read the whole log once.
         """
@@ -45,6 +46,7 @@ class Learner:
         self.log_bytes = 0  # as of a short time ago
         self._checkpoints = checkpoints
         self._tick = tick
+        self._is_refused = is_refused
         self._interval = checkpoint_seconds
         self._wake = threading.Event()
         self._stop = False
@@ -134,11 +136,12 @@ class Learner:
         self._next = now + max(PUBLISH_SECONDS, SHARE * (now - begun))
 
     def _pass_time(self) -> None:
-        """Write that time has passed, if something waits for nothing else."""
+        """Write that time has passed, if something waits for that, or to see if the log writes again."""
         deadline, now = self.fold.joiner.next_deadline, time.monotonic()
-        if deadline is None or now < self._tick_at:
+        if now < self._tick_at:
             return
-        if deadline <= time.time_ns() // 1_000_000:
+        is_due = deadline is not None and deadline <= time.time_ns() // 1_000_000
+        if is_due or self._is_refused():
             self._tick_at = now + TICK_SECONDS
             self._tick()
 

@@ -1,28 +1,11 @@
-"""Receive requests within limits: heads at the connection, bodies at the application.
-
-uvicorn waits for ever for the rest of a head, and httptools takes heads and trailers of any size.
-So Connection, uvicorn's protocol with deadlines, overrides its code, which nothing else here does.
-"""
+"""Bodies of requests, within a size and a time."""
 
 import asyncio
-import math
-import sys
 import types
-from asyncio import Transport
 from collections.abc import Awaitable, Callable, Generator, MutableMapping
-from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any
 
-import httptools
-from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
-
 from rbmle.core.errors import RBMLEError
-
-HEAD_LIMIT = 65_536  # bytes of a request line and its headers, or of trailers
-SLOWEST_READER = 1_000  # bytes in a second, of an answer that is waiting to be sent
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -35,7 +18,11 @@ class BodyNotReceivedError(RBMLEError):
 
 
 class TooLargeError(BodyNotReceivedError):
-    """A body over the limit; the rest of it is not wanted."""
+    """A body over the limit; the rest of it is not wanted: TooLargeError(limit)."""
+
+    def __str__(self) -> str:
+        """Return what is wrong and what to do."""
+        return f"the body is larger than {self.args[0]:,} bytes; send fewer or shorter features"
 
 
 class TooSlowError(BodyNotReceivedError):
@@ -53,7 +40,7 @@ async def receive_body(scope: Scope, receive: Receive, *, limit: int, seconds: f
     the message that passes the limit.
     """
     if _content_length(scope) > limit:
-        raise _too_large(limit)
+        raise TooLargeError(limit)
     message: Message | None = None
     steps = receive().__await__()
     try:
@@ -109,207 +96,5 @@ def _part(message: Message, before: int, limit: int) -> bytes:
         raise GoneError("the client left before its body was there")
     part: bytes = message.get("body", b"")
     if before + len(part) > limit:
-        raise _too_large(limit)
+        raise TooLargeError(limit)
     return part
-
-
-def _too_large(limit: int) -> TooLargeError:
-    return TooLargeError(f"the body is larger than {limit:,} bytes; send fewer or shorter features")
-
-
-@dataclass(slots=True)
-class Crowd:
-    """The connections that are open, and those whose next head is awaited, longest waiting first."""
-
-    most: int
-    head_seconds: float
-    state: ServerState = field(default_factory=ServerState)
-    waiting: "dict[Connection, float]" = field(default_factory=dict)  # and until when at most
-
-    def wait_for(self, connection: "Connection", until: float) -> None:
-        """Await a head from now on; of a connection that only rests, until infinity."""
-        self.waiting.pop(connection, None)
-        self.waiting[connection] = until
-
-    def has_room(self) -> bool:
-        """Return if there is room for one more, for which the longest waiting is sent away."""
-        if len(self.state.connections) <= self.most:
-            return True
-        if not self.waiting:
-            return False
-        longest = next(iter(self.waiting))
-        del self.waiting[longest]
-        longest.send_away()
-        return True
-
-    def close_late(self, now: float) -> None:
-        """Close what did not send its head in time."""
-        late = [connection for connection, until in self.waiting.items() if until <= now]
-        for connection in late:
-            del self.waiting[connection]
-            connection.time_out()
-
-    def abort_stalled(self, now: float) -> None:
-        """Abort what does not read its answer."""
-        for connection in tuple(self.state.connections):
-            connection.check_reader(now)  # type: ignore[union-attr]  # all are ours
-
-
-class Connection(HttpToolsProtocol):
-    """One connection: its heads are complete in time and of a size, and its answers are read."""
-
-    def __init__(self, config: Config, crowd: Crowd, app_state: dict[str, Any]) -> None:
-        super().__init__(config, crowd.state, app_state)
-        self.crowd = crowd
-        self.latest = b""
-        self.unparsed = 0  # bytes since the parser last had something whole; at least
-        self.refusal = HTTPStatus.BAD_REQUEST  # of what cannot be parsed
-        self.unsent, self.unsent_since = 0, math.inf
-
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn
-        """Find a place for it; without one, whatever it asks is answered with 503."""
-        super().connection_made(transport)
-        if not self.crowd.has_room():
-            self.app = _no_room
-        self._await_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
-        self.crowd.waiting.pop(self, None)
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Parse, and look at what was begun and is not complete."""
-        self.unparsed += len(data)
-        self.latest = data
-        super().data_received(data)
-        if self.unparsed > HEAD_LIMIT:
-            self.refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            self.send_400_response("")
-        elif self.unparsed and self.crowd.waiting.get(self) == math.inf:
-            self._await_head()
-
-    def on_message_begin(self) -> None:
-        """See a head begin, if only behind another message."""
-        super().on_message_begin()
-        self.unparsed = self.unparsed or 1
-
-    def on_headers_complete(self) -> None:
-        """Take a head of a size; a large one can be all in one read, so only here it is known."""
-        if self.unparsed > HEAD_LIMIT and self._head_size() > HEAD_LIMIT:
-            self.refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            raise ValueError("the head is too large")  # how a callback stops the parser
-        if self.parser.should_upgrade():
-            return
-        self.unparsed = 0
-        self.crowd.waiting.pop(self, None)
-        super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """See progress."""
-        self.unparsed = 0
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        """See progress."""
-        if not self.parser.should_upgrade():
-            self.unparsed = 0
-            super().on_message_complete()
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Parse the head again without its wish for another protocol, such as HTTP/2.
-
-        With it, httptools takes no body, and raises where the head ends.
-        """
-        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
-        stopped = sys.exc_info()[1]
-        if method == b"CONNECT" or not isinstance(stopped, httptools.HttpParserUpgrade):
-            self.send_400_response("")
-            return
-        lines = [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
-        head = b"\r\n".join([b"%s %s HTTP/%s" % (method, self.url, version), *lines, b"", b""])
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's
-        super().data_received(head + self.latest[stopped.args[0] :])
-
-    def on_response_complete(self) -> None:
-        """Rest, unless more is here: a request, half a head, or a body that nobody waited for.
-
-        Such a body may go on for a while, since a client that cannot send does not read the answer.
-        """
-        super().on_response_complete()
-        if self.transport.is_closing() or not self.cycle.response_complete:
-            return
-        if self.unparsed or self.cycle.more_body:
-            self._await_head()
-        else:
-            self.crowd.wait_for(self, math.inf)
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be parsed, after the answers to what came before it."""
-        self.unparsed = 0
-        self.crowd.waiting.pop(self, None)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.keep_alive = False
-            self.flow.pause_reading()
-        else:
-            self._answer_and_close(self.refusal)
-
-    def time_out(self) -> None:
-        """Close; with 408 if something of a head is here."""
-        if self.unparsed and (self.cycle is None or not self.cycle.more_body):
-            self._answer_and_close(HTTPStatus.REQUEST_TIMEOUT)
-        else:
-            self.transport.close()
-
-    def send_away(self) -> None:
-        """Close for the sake of another; with 503 if something of a head is here."""
-        if self.scheme == "https":
-            self.transport.abort()  # its farewell would take time
-        elif self.unparsed:
-            self._answer_and_close(HTTPStatus.SERVICE_UNAVAILABLE)
-        else:
-            self.transport.close()
-
-    def check_reader(self, now: float) -> None:
-        """Abort if an answer waits to be sent, and its reader is too slow; close() waits for ever."""
-        size = self.transport.get_write_buffer_size()
-        seconds = self.crowd.head_seconds
-        if size == 0 or self.unsent - size >= SLOWEST_READER * seconds or self.unsent == 0:
-            self.unsent, self.unsent_since = size, now
-        elif now - self.unsent_since >= seconds:
-            self.transport.abort()
-        else:
-            self.unsent = max(self.unsent, size)
-
-    def _await_head(self) -> None:
-        self.crowd.wait_for(self, self.loop.time() + self.crowd.head_seconds)
-
-    def _head_size(self) -> int:
-        lines = sum(len(name) + len(value) + 4 for name, value in self.headers)  # ": " and CRLF
-        return len(self.url) + lines
-
-    def _answer_and_close(self, status: HTTPStatus) -> None:
-        text = status.phrase.encode()
-        headers = [
-            *self.server_state.default_headers,
-            (b"content-type", b"text/plain; charset=utf-8"),
-            (b"content-length", b"%d" % len(text)),
-            (b"connection", b"close"),
-        ]
-        if status is HTTPStatus.SERVICE_UNAVAILABLE:
-            headers.append(_RETRY)
-        lines = [b"HTTP/1.1 %d %s" % (status, text), *(b"%s: %s" % header for header in headers)]
-        self.transport.write(b"\r\n".join([*lines, b"", text]))
-        self.transport.close()
-
-
-_RETRY = (b"retry-after", b"1")
-
-
-async def _no_room(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer 503 for the application."""
-    text = HTTPStatus.SERVICE_UNAVAILABLE.phrase.encode()
-    headers = [(b"content-length", b"%d" % len(text)), (b"connection", b"close"), _RETRY]
-    await send({"type": "http.response.start", "status": 503, "headers": headers})
-    await send({"type": "http.response.body", "body": text})

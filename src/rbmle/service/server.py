@@ -17,7 +17,8 @@ from typing import Any
 import uvicorn
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.receiving import Connection, Crowd, Receive, Scope, Send
+from rbmle.service.connections import Connection, Crowd
+from rbmle.service.receiving import Receive, Scope, Send
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Started = Callable[[str], None]  # is told the address
@@ -25,6 +26,11 @@ Started = Callable[[str], None]  # is told the address
 _BACKLOG = 512  # connections that the system holds until they are accepted
 _RESERVED_FILES = 256  # descriptors for the log, and for connections that are about to be closed
 _TLS_FAREWELL_SECONDS = 2.0
+_WHY = {
+    errno.EADDRINUSE: "is in use; stop the program that has it, or choose another one (0 for a free one)",
+    errno.EACCES: "is not allowed for this user; choose one from 1024 on, or let a proxy have it",
+    errno.EADDRNOTAVAIL: "is not of this machine; give an address that it has, or 0.0.0.0 for all",
+}
 _SWITCHED_OFF = (
     errno.EADDRNOTAVAIL,
     errno.EAFNOSUPPORT,
@@ -182,10 +188,8 @@ class _Uvicorn(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {
-            number: signal.signal(number, self.handle_exit)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
         try:
             yield
         finally:
@@ -214,13 +218,11 @@ def _bound(binding: Binding) -> Iterator[list[socket.socket]]:
     try:
         port = binding.port
         for family, address in _addresses(binding):
-            with_port = (address[0], port, *address[2:])
             try:
-                sockets.append(_bind(family, with_port))
+                sockets.append(_bind(family, (address[0], port, *address[2:])))
             except OSError as error:
-                if error.errno in _SWITCHED_OFF and sockets:
-                    continue
-                raise _cannot_listen(binding, error) from None
+                if error.errno not in _SWITCHED_OFF or not sockets:
+                    raise _cannot_listen(binding, error) from None
             port = sockets[0].getsockname()[1]
         yield sockets
     finally:
@@ -256,22 +258,8 @@ def _bind(family: int, address: tuple[Any, ...]) -> socket.socket:
 
 
 def _cannot_listen(binding: Binding, error: OSError) -> ServerError:
-    where = f"port {binding.port} of {binding.host}"
-    match error.errno:
-        case errno.EADDRINUSE:
-            return ServerError(
-                f"{where} is in use; stop the program that has it, or choose another port (0 for a free one)"
-            )
-        case errno.EACCES | errno.EPERM:
-            return ServerError(
-                f"{where} is not allowed for this user; choose a port from 1024 on, or let a proxy have it"
-            )
-        case errno.EADDRNOTAVAIL:
-            return ServerError(
-                f"this machine has no address {binding.host}; give one that it has, or 0.0.0.0 for all"
-            )
-        case _:
-            return ServerError(f"{where} cannot be had: {error.strerror}; choose another one")
+    why = _WHY.get(error.errno or 0, f"cannot be had: {error.strerror}; choose another one")
+    return ServerError(f"port {binding.port} of {binding.host} {why}")
 
 
 def _tls(binding: Binding) -> ssl.SSLContext | None:

@@ -79,6 +79,7 @@ class Service:
 
     def _prepare(self, start: Start, told: Callable[[str], None]) -> None:
         checkpoints = Checkpoints(start.data)
+        checkpoints.tidy()
         _begin(self.log, start)
         statistics = Statistics()
         fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
@@ -100,6 +101,7 @@ class Service:
             statistics,
             checkpoints,
             tick=lambda: self.decider.append(Ticked()),
+            is_refused=lambda: self.writer.failure is not None,
             caught_up=found is not None and settings.seq <= fold.seq,
             checkpoint_seconds=start.checkpoint_seconds,
         )

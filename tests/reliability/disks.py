@@ -1,0 +1,243 @@
+"""Full disks, disks that do not sync, and stuck ones: writes are refused at once, and reads go on.
+
+`python -m tests.reliability.disks --times 20` breaks the disk in every way so often.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from tests.reliability.evidence import Verdict, judge
+from tests.reliability.faulty import FULL, STUCK, UNSYNCABLE
+from tests.reliability.running import Running, Setup, listening
+from tests.reliability.visitors import Ledger, Site, Visitor, rank_request, reward_request, visited
+from tests.reliability.wire import Answer, Request, ask_once
+
+SEEN = "seen before"  # an event that is in the log
+READS = (
+    "/healthz",
+    "/metrics",
+    "/dashboard",
+    "/dashboard/login",
+    "/v1/status",
+    "/v1/configuration",
+    f"/v1/events/{quote(SEEN)}",
+)
+LOAD = 20  # events between two faults
+NOTICE_SECONDS = 20.0  # within which a broken disk is met
+RECOVER_SECONDS = 20.0
+
+Break = Callable[[Running], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """What one fault did."""
+
+    asked: int  # writes, from the first one that was refused on
+    refused: int  # of these, with 503 and Retry-After
+    slowest: float  # seconds to such a refusal
+    recovered: float  # seconds from the repair until it was ready
+
+    def __add__(self, other: "Episode") -> "Episode":
+        """Return both as one."""
+        return Episode(
+            asked=self.asked + other.asked,
+            refused=self.refused + other.refused,
+            slowest=max(self.slowest, other.slowest),
+            recovered=max(self.recovered, other.recovered),
+        )
+
+    def __str__(self) -> str:
+        """Return the figures."""
+        return (
+            f"{self.refused} of {self.asked} writes refused, the slowest in {self.slowest:.3f} s; "
+            f"ready {self.recovered:.2f} s after the repair at the latest"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What faults did, and what was in the log in the end."""
+
+    episode: Episode
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        """Return the figures."""
+        return f"{self.episode}; {self.verdict}"
+
+
+def limited(service: Running) -> AbstractContextManager[None]:
+    """Let the system refuse every write to a file, whoever the service is."""
+
+    @contextmanager
+    def broken() -> Iterator[None]:
+        before = resource.prlimit(service.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (1, before[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(service.pid, resource.RLIMIT_FSIZE, before)
+
+    return broken()
+
+
+def faulty(folder: Path, fault: str) -> Break:
+    """Return how to break the disk of tests.reliability.faulty."""
+
+    @contextmanager
+    def broken() -> Iterator[None]:
+        (folder / fault).touch()
+        try:
+            yield
+        finally:
+            (folder / fault).unlink()
+
+    return lambda service: broken()
+
+
+def filled(folder: Path) -> Break:
+    """Return how to fill the file system of a folder to the last block."""
+
+    @contextmanager
+    def broken() -> Iterator[None]:
+        ballast = folder / "ballast"
+        with open(ballast, "wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        try:
+            yield
+        finally:
+            ballast.unlink()
+
+    return lambda service: broken()
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path | None]:
+    """Yield a file system of a few megabytes, or None where we may not mount one."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    may_mount = os.geteuid() == 0 and shutil.which("mount") is not None
+    if not may_mount or subprocess.run(command, check=False, capture_output=True).returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+async def endure(
+    setup: Setup, break_disk: Break, *, times: int = 1, probes: int = 5, visitors: int = 4
+) -> Outcome:
+    """Break the disk of a service under load and repair it, then kill it, and look into its log."""
+    ledger, site = Ledger(), Site()
+    episode = Episode(asked=0, refused=0, slowest=0.0, recovered=0.0)
+    async with visited(site, ledger, visitors) as crowd, listening(setup) as service:
+        await service.ready()
+        site.open(service.port)
+        probe = Visitor(name="probe", site=site, ledger=ledger)
+        await probe.rank(_rank(SEEN))
+        for number in range(times):
+            if visitors:
+                await ledger.reaches(ledger.size + LOAD)
+            events = [f"probe {number}/{i}" for i in range(probes)]
+            episode += await _break(service, break_disk, probe, _writes(events))
+            for event in events:
+                await probe.rank(_rank(event))
+                await probe.reward(event, 1.0)
+        site.is_over = True
+        await crowd.gone()
+        await service.kill()
+        await probe.connection.close()
+    return Outcome(episode=episode, verdict=judge(setup.place, ledger, setup.data))
+
+
+def _rank(event: str) -> Request:
+    return rank_request(event, random.Random(event), is_named=True)
+
+
+def _writes(events: list[str]) -> list[Request]:
+    """Return the ranks of some events, and their rewards."""
+    rewards = [reward_request(event, f"of {event}", 1.0) for event in events]
+    return [*(_rank(event) for event in events), *rewards]
+
+
+async def _break(
+    service: Running, break_disk: Break, probe: Visitor, requests: list[Request]
+) -> Episode:
+    """Break the disk and repair it; assert that reads go on, and return how writes fared."""
+    with break_disk(service):
+        async with asyncio.timeout(NOTICE_SECONDS):
+            answers = [await _timed(probe, requests[0])]
+            while answers[-1][0].status != 503:
+                answers = [await _timed(probe, requests[0])]
+        answers += [await _timed(probe, request) for request in requests]
+        for path in READS:
+            assert (await ask_once(service.port, path)).status in {200, 303}, path
+    repaired = time.monotonic()
+    async with asyncio.timeout(RECOVER_SECONDS):
+        await service.ready()
+    return Episode(
+        asked=len(answers),
+        refused=sum(answer.status == 503 for answer, _ in answers),
+        slowest=max(seconds for answer, seconds in answers if answer.status == 503),
+        recovered=time.monotonic() - repaired,
+    )
+
+
+async def _timed(probe: Visitor, request: Request) -> tuple[Answer, float]:
+    """Return the answer to a write, and how long it took; a refusal must say when to come again."""
+    begun = time.monotonic()
+    answer = await probe.connection.ask(await probe.site.port(), request)
+    seconds = time.monotonic() - begun
+    assert answer.status in {201, 204, 503}, answer
+    if answer.status == 503:
+        assert int(answer.headers["retry-after"]) >= 1, answer
+    return answer, seconds
+
+
+def main() -> int:
+    """Break disks in every way; return 0 if nothing was lost and every refusal came within a second."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=20)
+    times = parser.parse_args().times
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="rbmle-disk-") as name:
+        folder = Path(name)
+        faults = folder / "faults"
+        faults.mkdir()
+        program = ("-m", "tests.reliability.faulty", str(faults))
+        broken: list[tuple[str, Setup, Break]] = [
+            (fault, Setup(data=folder / fault, program=program), faulty(faults, fault))
+            for fault in (FULL, UNSYNCABLE, STUCK)
+        ]
+        broken.append(("limit of the system", Setup(data=folder / "limited"), limited))
+        with small_disk(folder / "small") as disk:
+            if disk is None:
+                print("small file system: left out, since only root may mount one")
+            else:
+                broken.append(("small file system", Setup(data=disk / "data"), filled(disk)))
+            for fault, setup, break_disk in broken:
+                outcomes.append(asyncio.run(endure(setup, break_disk, times=times)))
+                print(f"{fault}, {times} times: {outcomes[-1]}", flush=True)
+    is_good = all(o.verdict.is_clean and o.episode.slowest < 1.0 for o in outcomes)
+    return int(not is_good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
