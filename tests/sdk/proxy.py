@@ -28,6 +28,13 @@ class Proxy:
     ids: list[str] = field(default_factory=list)  # of all requests, in order
 
 
+def assert_same_call_again(proxy: Proxy) -> None:
+    """Check that a client has sent one call more than once, with one id, which is its own."""
+    assert len(proxy.ids) > 1
+    assert len(set(proxy.ids)) == 1
+    assert proxy.ids[0]
+
+
 @contextmanager
 def failing(address: str, failure: Failure) -> Iterator[Proxy]:
     """Yield a proxy before the service at an address."""

@@ -18,6 +18,7 @@ import pytest
 KEY = "only-for-tests-0123456789"
 RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]
 START_SECONDS = 120.0  # kernels are compiled where none are kept
+STOP_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def serving(folder: Path) -> Iterator[Served]:
     try:
         yield Served(address=_address(process, said), folder=folder / "data")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0, said.read_text()
+        assert process.wait(timeout=STOP_SECONDS) == 0, said.read_text()
     finally:
         process.kill()
         process.wait()

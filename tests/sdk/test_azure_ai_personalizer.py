@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from tests.sdk.installed import python_client
-from tests.sdk.proxy import Failure, failing
+from tests.sdk.proxy import Failure, assert_same_call_again, failing
 from tests.sdk.serving import KEY, Served
 
 SDK = python_client("azure-ai-personalizer", "1.0.0b1")
 ERRORS = import_module("azure.core.exceptions")
+VERSION = "2022-09-01-preview"
 EVENT = "python/ai é"  # percent-encoded in paths
 ACTIONS = [{"id": id, "features": [{"kind": id}]} for id in ("tea", "coffee", "mate")]
 RANK = {"contextFeatures": [{"time": "morning", "hour": 7}], "actions": ACTIONS}
@@ -219,6 +220,14 @@ def test_the_log_knows_from_when_to_when_it_is(admin: Any) -> None:
     assert date(found["from"]) <= date(found["to"]) <= datetime.now(UTC)
 
 
+def test_a_request_of_the_callers_own_is_sent_as_it_is(client: Any, admin: Any) -> None:
+    request = import_module("azure.core.rest").HttpRequest
+    for sender in (client, admin):
+        answer = sender.send_request(request("GET", f"/model/properties?api-version={VERSION}"))
+        answer.raise_for_status()
+        assert set(answer.json()) == {"creationTime", "lastModifiedTime"}
+
+
 def test_a_refusal_is_parsed(client: Any) -> None:
     with pytest.raises(ERRORS.HttpResponseError) as refused:
         client.reward(EVENT, {"value": 3.0})
@@ -251,15 +260,14 @@ def test_what_the_client_sends_again_is_stored_once(failure: Failure, service: S
         connected(SDK.PersonalizerClient, proxy.address) as c,
     ):
         event = c.rank(RANK)["eventId"]
-    assert len(proxy.ids) == 2
-    assert proxy.ids[0] == proxy.ids[1] != ""
+    assert_same_call_again(proxy)
     assert service.kinds(event) == ["decided"]
     with (
         failing(service.address, failure) as proxy,
         connected(SDK.PersonalizerClient, proxy.address) as c,
     ):
         c.reward(event, {"value": 0.5})
-    assert len(proxy.ids) == 2
+    assert_same_call_again(proxy)
     assert service.kinds(event) == ["decided", "rewarded"]
 
 

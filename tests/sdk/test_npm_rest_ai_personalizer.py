@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.sdk.installed import need_node, run_node
-from tests.sdk.proxy import Failure, Proxy, failing
+from tests.sdk.proxy import Failure, Proxy, assert_same_call_again, failing
 from tests.sdk.serving import KEY, Served
 
 need_node("@azure-rest/ai-personalizer")
@@ -77,13 +77,12 @@ def test_what_was_got_can_be_put(outcomes: Any) -> None:
 def test_what_the_client_sends_again_is_stored_once(failure: Failure, service: Served) -> None:
     with failing(service.address, failure) as proxy:
         event = posted(proxy, "/rank", RANK)["body"]["eventId"]
-    assert len(proxy.ids) == 2
-    assert proxy.ids[0] == proxy.ids[1] != ""
+    assert_same_call_again(proxy)
     assert service.kinds(event) == ["decided"]
     with failing(service.address, failure) as proxy:
         answer = posted(proxy, "/events/{eventId}/reward", {"value": 0.5}, event)
     assert answer["status"] == 204
-    assert len(proxy.ids) == 2
+    assert_same_call_again(proxy)
     assert service.kinds(event) == ["decided", "rewarded"]
 
 

@@ -24,6 +24,7 @@ from rbmle.service.records import (
     decoded,
 )
 
+STALE = 1_000  # deadlines of events that are settled, which may stay
 EARLY = 120_000  # milliseconds by which a reward may come before its rank
 
 
@@ -104,9 +105,8 @@ class Joiner:
 
     def __post_init__(self) -> None:
         """Make the heaps of what waits."""
-        self._deadlines = [(p.deadline, p.seq, event) for event, p in self.pending.items()]
+        self._deadlines = _heap_of(self.pending)
         self._hopes = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
-        heapq.heapify(self._deadlines)
         heapq.heapify(self._hopes)
 
     def to_json(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class Joiner:
         heapq.heappush(self._deadlines, (deadline, stored.seq, event))
         for early in self.early.pop(event, ()):
             self._count(pending, early.values, early.time)
-            self._settle_now(pending, (stored, decided))
+            self._settle_now(event, pending, (stored, decided))
 
     def _activate(self, event: str) -> None:
         """Settle what a deferred event was worth so far."""
@@ -205,7 +205,7 @@ class Joiner:
         if pending is not None and not pending.active:
             decision = self.decision(pending)  # it may fail, so before anything changes
             pending.active = True
-            self._settle_now(pending, decision)
+            self._settle_now(event, pending, decision)
 
     def _reward(self, event: str, seq: int, values: dict[str, float]) -> None:
         """Join a reward with its event."""
@@ -215,14 +215,17 @@ class Joiner:
         elif pending.active and not self._sums:
             decision = self.decision(pending)  # it may fail, so before anything changes
             self._count(pending, values, self.time)
-            self._settle_now(pending, decision)
+            self._settle_now(event, pending, decision)
         else:
             self._count(pending, values, self.time)
 
     def _miss(self, event: str, seq: int, values: dict[str, float]) -> None:
-        """Keep a reward whose event is still to come; one whose event is closed is late."""
-        if any(s.row.kind == "decided" and s.seq < seq for s in self.log.of_event(event)):
-            self.counts.late += 1
+        """Keep a reward whose event is still to come; that of a closed one is a duplicate, or late."""
+        before = [s for s in self.log.of_event(event) if s.row.kind == "decided" and s.seq < seq]
+        if before:
+            is_late = before[-1].row.time + self.configuration.wait_milliseconds <= self.time
+            self.counts.late += is_late
+            self.counts.duplicate += not is_late
             return
         self.early.setdefault(event, []).append(Early(self.time, values))
         heapq.heappush(self._hopes, (self.time + EARLY, event))
@@ -236,11 +239,20 @@ class Joiner:
                 before, _ = pending.values.get(slot, (0.0, time))
                 pending.values[slot] = (before + value, time)
 
-    def _settle_now(self, pending: Pending, decision: tuple[Stored, Decided]) -> None:
+    def _settle_now(self, event: str, pending: Pending, decision: tuple[Stored, Decided]) -> None:
         """Settle what needs no more waiting: the earliest reward of an active event."""
-        if pending.active and not self._sums and pending.values:
-            self._settle(pending, decision, None)
-            pending.values.clear()
+        if not pending.active or self._sums or not pending.values:
+            return
+        self._settle(pending, decision, None)
+        pending.values.clear()
+        if len(pending.settled) == len(decision[1].plays):
+            del self.pending[event]
+            self._forget_stale()
+
+    def _forget_stale(self) -> None:
+        """Keep the heap of deadlines from growing with events that are settled."""
+        if len(self._deadlines) > 2 * len(self.pending) + STALE:
+            self._deadlines = _heap_of(self.pending)
 
     def _close(self) -> None:
         """Close all that waited until now, in the order of their deadlines."""
@@ -288,3 +300,10 @@ class Joiner:
             self.listener.settle(
                 Settled(stored=stored, decided=decided, play=play, reward=value, reward_time=time)
             )
+
+
+def _heap_of(pending: Mapping[str, Pending]) -> list[tuple[int, int, str]]:
+    """Return the deadlines of what waits, the next one first."""
+    heap = [(found.deadline, found.seq, event) for event, found in pending.items()]
+    heapq.heapify(heap)
+    return heap

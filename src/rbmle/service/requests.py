@@ -140,7 +140,7 @@ class EventAnswer:
     time: datetime  # of the decision
     is_active: bool  # not deferred, or activated since
     rewards: dict[str, float]  # that were joined, by slot
-    is_closed: bool  # its time for rewards is over
+    is_closed: bool  # no reward counts any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

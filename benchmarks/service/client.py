@@ -1,0 +1,122 @@
+"""A client that costs little: raw sockets, one request at a time on each connection."""
+
+import asyncio
+import random
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+ACTIONS = 10
+TOPICS = ("sport", "news", "art", "food", "travel")
+
+
+@dataclass(slots=True)
+class Load:
+    """What a load has measured."""
+
+    seconds: float
+    latencies: list[float] = field(default_factory=list)  # of ranks
+    rewards: int = 0
+    errors: list[bytes] = field(default_factory=list)
+
+    @property
+    def ranks_per_second(self) -> float:
+        """Return how many ranks were answered in a second."""
+        return len(self.latencies) / self.seconds
+
+    def milliseconds(self, q: float) -> float:
+        """Return a quantile of the latencies of ranks."""
+        return float(np.quantile(self.latencies, q)) * 1e3
+
+
+def body(rng: random.Random) -> bytes:
+    """Return a rank call as a news page would send it, of some 1.6 kB."""
+    return msgspec.json.encode(
+        {
+            "contextFeatures": [
+                {"user": {"age": rng.randint(18, 80), "country": rng.choice("ABCDEFGH")}},
+                {
+                    "device": {
+                        "kind": rng.choice(["phone", "desktop"]),
+                        "width": rng.choice([390, 1280]),
+                    }
+                },
+                {"time": {"hour": rng.randint(0, 23), "weekday": rng.randint(0, 6)}},
+            ],
+            "actions": [
+                {
+                    "id": f"article-{place}",
+                    "features": [
+                        {"topic": rng.choice(TOPICS), "length": rng.random()},
+                        {"fresh": {"hours": rng.randint(0, 72), "is_new": rng.random() < 0.3}},
+                    ],
+                }
+                for place in range(ACTIONS)
+            ],
+        }
+    )
+
+
+async def load(port: int, seconds: float, connections: int, reward_share: float) -> Load:
+    """Rank for some seconds on all connections; reward a share of the events, on two more."""
+    found = Load(seconds)
+    events: deque[str] = deque(maxlen=10_000)
+    end = time.perf_counter() + seconds
+    workers = [_rank(port, end, seed, reward_share, found, events) for seed in range(connections)]
+    if reward_share > 0:
+        workers += [_reward(port, end, seed, found, events) for seed in range(2)]
+    await asyncio.gather(*workers)
+    return found
+
+
+async def _rank(
+    port: int, end: float, seed: int, reward_share: float, found: Load, events: deque[str]
+) -> None:
+    rng = random.Random(seed)
+    bodies = [_request("/personalizer/v1.0/rank", body(rng)) for _ in range(64)]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    while time.perf_counter() < end:
+        begun = time.perf_counter()
+        status, answer = await _ask(reader, writer, rng.choice(bodies))
+        if status != b"201":
+            found.errors.append(status + b" " + answer[:200])
+            continue
+        found.latencies.append(time.perf_counter() - begun)
+        if rng.random() < reward_share:
+            events.append(msgspec.json.decode(answer)["eventId"])
+    writer.close()
+
+
+async def _reward(port: int, end: float, seed: int, found: Load, events: deque[str]) -> None:
+    rng = random.Random(seed)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    while time.perf_counter() < end:
+        if not events:
+            await asyncio.sleep(0.01)
+            continue
+        path = f"/personalizer/v1.0/events/{events.popleft()}/reward"
+        value = b'{"value": %d}' % (rng.random() < 0.3)
+        status, answer = await _ask(reader, writer, _request(path, value))
+        if status != b"204":
+            found.errors.append(status + b" " + answer[:200])
+        found.rewards += 1
+    writer.close()
+
+
+def _request(path: str, body: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+async def _ask(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+) -> tuple[bytes, bytes]:
+    """Return the status and the body of an answer."""
+    writer.write(request)
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    _, _, rest = head.partition(b"content-length: ")
+    length = int(rest.partition(b"\r\n")[0] or 0)
+    return head[9:12], await reader.readexactly(length) if length else b""

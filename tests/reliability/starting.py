@@ -1,0 +1,180 @@
+"""A start from a checkpoint, with a long log: soon ready, and soon a good answer.
+
+`python -m tests.reliability.starting --events 1000000` makes a log of so many events with the service's
+own records, folds all of it into a checkpoint, and starts the service several times. The default
+policy learns from the last of them, enough to fill its memory; the others are logged only.
+"""
+
+import argparse
+import asyncio
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+from rbmle.service.checkpoints import Checkpoints
+from rbmle.service.configuration import LearningMode
+from rbmle.service.fold import Fold
+from rbmle.service.logs import Log, Row, open_log
+from rbmle.service.model import MEMORY, Model
+from rbmle.service.records import Decided, Offer, Play, Record, Rewarded, encoded, kind_of
+from rbmle.service.statistics import Statistics
+from tests.reliability.running import ROOT, Setup, listening
+from tests.reliability.visitors import ACTIONS, rank_request
+from tests.reliability.wire import Connection
+
+BATCH = 5_000
+REWARD_MILLISECONDS = 5_000  # after its event
+REWARDED = 10  # every tenth event has a reward
+READY_SECONDS = 2.0
+IMPORTS = "import rbmle.cli.serving, rbmle.service.app, rbmle.service.server, uvloop, httptools"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What happened before."""
+
+    events: int
+    per_second: int = 100
+    learned: int = MEMORY.size + 5_000  # the last of them; the others are logged only
+
+    def rows(self, now: int) -> Iterator[Row]:
+        """Yield the records of all events and rewards, in the order of their times, up to now."""
+        between = 1000 // self.per_second
+        lag = REWARD_MILLISECONDS // between  # in events
+        begun = now - between * (self.events + lag)
+        rng = random.Random(self.events)
+        for number in range(self.events + lag):
+            at = begun + between * number
+            if number < self.events:
+                is_online = number >= self.events - self.learned
+                decided = _decided(
+                    rng, LearningMode.ONLINE if is_online else LearningMode.LOGGING_ONLY
+                )
+                yield _row(f"event {number}", f"rank:event {number}", at, decided)
+            before = number - lag
+            if before >= 0 and before % REWARDED == 0:
+                rewarded = Rewarded(values={"": rng.choice((0.0, 1.0))}, digest="0" * 32)
+                yield _row(f"event {before}", f"reward:of {before}", at, rewarded)
+
+
+def _decided(rng: random.Random, mode: LearningMode) -> Decided:
+    place = rng.choice(("north", "south", "east", "west"))
+    context = [{"user": {"age": rng.randrange(90), "place": place}, "day": rng.randrange(7)}]
+    actions = [Offer(id=id, features=[{"price": rng.randrange(9)}]) for id in ACTIONS]
+    play = Play(
+        eligible=[0, 1, 2, 3],
+        probabilities=[0.85, 0.05, 0.05, 0.05],
+        chosen=rng.choice((0, 0, 0, 1, 2, 3)),
+    )
+    return Decided(
+        context=context,
+        actions=actions,
+        plays=[play],
+        digest="0" * 32,
+        learned=0,
+        mode=mode.value,
+    )
+
+
+def _row(event: str, request: str, time: int, record: Record) -> Row:
+    return Row(kind_of(record), event, request, time, encoded(record))
+
+
+def make(setup: Setup, past: Past) -> int:
+    """Append the past to the log of a service that has been started before; return its length."""
+    with closing(open_log(setup.place)) as log:
+        rows = past.rows(time.time_ns() // 1_000_000)
+        while batch := list(islice(rows, BATCH)):
+            log.append(batch)
+        _save(log, setup.data)
+        return log.last()
+
+
+def _save(log: Log, data: Path) -> None:
+    """Write a checkpoint of the whole log."""
+    statistics = Statistics()
+    fold = Fold(log=log, make=Model.from_json, watcher=statistics)
+    for stored in log.read():
+        fold.apply(stored)
+    Checkpoints(data).save(fold, statistics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """Seconds since the process was made."""
+
+    listening: float
+    ready: float
+    answered: float  # its first rank
+
+
+async def begin(setup: Setup, name: str) -> Begun:
+    """Start a service, ask it once, and kill it."""
+    async with listening(setup) as service:
+        heard = time.monotonic() - service.begun
+        ready = await service.ready()
+        connection = Connection()
+        request = rank_request(name, random.Random(name), is_named=True)
+        answer = await connection.ask(service.port, request)
+        answered = time.monotonic() - service.begun
+        await connection.close()
+        assert answer.status == 201, answer
+    return Begun(listening=heard, ready=ready, answered=answered)
+
+
+async def first_start(setup: Setup) -> None:
+    """Let a service make its log."""
+    async with listening(setup) as service:
+        await service.ready()
+        await service.terminate()
+
+
+def import_seconds() -> float:
+    """Return how long it takes to start Python and import what the service needs."""
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-c", IMPORTS], check=True, cwd=ROOT)
+    return time.monotonic() - begun
+
+
+def main() -> int:
+    """Print the times of several starts; return 0 if the service is ready soon enough."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--per-second", type=int, default=100)
+    parser.add_argument("--starts", type=int, default=7)
+    given = parser.parse_args()
+    past = Past(events=given.events, per_second=given.per_second)
+    with tempfile.TemporaryDirectory(prefix="rbmle-start-") as folder:
+        setup = Setup(data=Path(folder) / "data", wait="PT10M", policy="", bits=12)
+        asyncio.run(first_start(setup))
+        begun = time.monotonic()
+        rows = make(setup, past)
+        print(f"{rows} rows made and folded in {time.monotonic() - begun:.0f} s", flush=True)
+        (path, *_) = Checkpoints(setup.data).paths()
+        size = path.stat().st_size
+        starts = [asyncio.run(begin(setup, f"start {i}")) for i in range(given.starts)]
+    imports = median(import_seconds() for _ in range(given.starts))
+    figures = {
+        name: (median(times), max(times))
+        for name in ("listening", "ready", "answered")
+        for times in [[getattr(start, name) for start in starts]]
+    }
+    print(
+        f"{given.events} events, {given.per_second} a second, checkpoint of {size / 2**20:.1f} MiB, "
+        f"{given.starts} starts; imports alone {imports:.2f} s"
+    )
+    for name, (middle, most) in figures.items():
+        print(f"  {name}: {middle:.2f} s (median), {most:.2f} s (slowest)")
+    return int(figures["ready"][0] > READY_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""kill -9 under load loses and doubles nothing, and the test of it sees when something is lost."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.databases import NONE_HERE, database, survive_both
+from tests.reliability.killing import Plan, survive
+from tests.reliability.running import HASTY, Setup
+
+FEW = Plan(kills=2, events=200)  # `make reliability` has a hundred kills
+
+
+def test_a_killed_service_loses_nothing_and_learns_nothing_twice(tmp_path: Path) -> None:
+    outcome = asyncio.run(survive(Setup(data=tmp_path / "data"), FEW))
+    assert outcome.verdict.is_clean, outcome
+    assert outcome.verdict.rewards > 50
+
+
+def test_a_service_that_acknowledges_before_the_commit_is_caught(tmp_path: Path) -> None:
+    outcome = asyncio.run(survive(Setup(data=tmp_path / "data", program=HASTY), FEW))
+    assert outcome.verdict.lost > 0
+
+
+def test_neither_a_killed_service_nor_a_killed_postgresql_loses_anything(tmp_path: Path) -> None:
+    with database() as own:
+        if own is None:
+            pytest.skip(NONE_HERE)
+        outcome = asyncio.run(survive_both(own, tmp_path / "data", FEW))
+        assert own.kills == 1
+    assert outcome.verdict.is_clean, outcome
