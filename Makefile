@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint types layers bench sdk clean
+.PHONY: demo test check lint types layers bench sdk reliability clean
 
 demo: .venv/package  ## Install, and make the paper's Table 1, shortened, from data that ship with the package
 	@echo "Kernels are compiled on the first run, which takes a minute or two, and kept for the next."
@@ -25,8 +25,17 @@ layers: .venv/dev
 bench: .venv/dev  ## Measure speed, side by side with C
 	$(BIN)/python -m benchmarks
 
-sdk: .venv/sdk tests/sdk/js/node_modules/.package-lock.json  ## Let Personalizer's four clients make every call
+sdk: .venv/dev tests/sdk/js/node_modules/.package-lock.json  ## Let Personalizer's four clients make every call
 	$(BIN)/python -m pytest tests/sdk -rs
+
+reliability: .venv/dev  ## Kill, stop, starve and repeat the service, for about half an hour
+	$(BIN)/python -m tests.reliability.killing --kills 100 --events 100000
+	$(BIN)/python -m tests.reliability.killing --kills 20 --events 10000 --wait PT5S
+	$(BIN)/python -m tests.reliability.databases --kills 50 --events 50000
+	$(BIN)/python -m tests.reliability.disks --times 20
+	$(BIN)/python -m tests.reliability.repeating --rounds 20 --events 50
+	$(BIN)/python -m tests.reliability.stopping --stops 50
+	$(BIN)/python -m tests.reliability.starting --events 1000000
 
 clean:
 	rm -rf .venv build dist results .mypy_cache .ruff_cache .hypothesis
@@ -38,10 +47,6 @@ clean:
 
 .venv/dev: .venv/package
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
-
-.venv/sdk: .venv/dev
-	$(BIN)/python -m pip install --quiet azure-cognitiveservices-personalizer==0.1.1 azure-ai-personalizer==1.0.0b1
 	touch $@
 
 tests/sdk/js/node_modules/.package-lock.json: tests/sdk/js/package-lock.json

@@ -110,6 +110,19 @@ def test_the_operators_calls_of_personalizer(site: tuple[httpx.Client, Service, 
     assert call("GET", "evaluations").json() == []
 
 
+def test_what_an_operator_changed_holds_for_the_next_call(client: httpx.Client) -> None:
+    path = "/personalizer/v1.0/configurations/policy"
+    before, model = client.get(path).json(), client.get("/personalizer/v1.0/model").content
+    changed = {"name": "neural-ucb", "arguments": before["arguments"]}
+    assert client.put(path, json=changed).status_code == 200
+    assert client.get(path).json()["name"] == "neural-ucb"
+    refused = client.put("/personalizer/v1.0/model", content=model)
+    assert refused.status_code == 400  # it is of the policy that was before
+    assert client.put(path, json=before).json() == before
+    assert client.put("/personalizer/v1.0/model", content=model).status_code == 204
+    assert client.get("/readyz").status_code == 200
+
+
 def test_what_cannot_be_done_says_so(client: httpx.Client) -> None:
     evaluation = {"name": "e", "startTime": "2026-01-01", "endTime": "2026-01-02", "policies": []}
     refused = client.post("/personalizer/v1.0/evaluations", json=evaluation)

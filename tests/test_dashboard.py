@@ -1,5 +1,6 @@
 """The dashboard: who gets in, what is sent, and how it looks in a real browser."""
 
+import asyncio
 import json
 import os
 import select
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ NASTY = '<script>alert("1")</script>'
 LONG = "action-with-a-long-name-" + "x" * 200
 CHROMIUM = shutil.which("chromium")
 PHONE, DESK = 390, 1280
+PATIENCE = 60  # seconds, on a machine that has much else to do
 
 
 # Getting in
@@ -234,24 +236,20 @@ def test_open_streams_do_not_hold_up_a_stop() -> None:
             next(lines)
             begin = time.monotonic()
             server.stop()
-            assert time.monotonic() - begin < 2
+            assert time.monotonic() - begin < 5
             assert len(list(lines)) <= 3  # it ended, and was not broken off
 
 
 def test_a_reader_that_does_not_read_does_not_hold_up_a_stop() -> None:
-    source = Fake(overview_of(busy(), errors={str(i): i for i in range(100_000)}))
-    with Server(application(source)) as server:
-        with httpx.Client(base_url=server.address) as client:
-            sign_in(client)
-            headers = cookie(dict(client.cookies))["cookie"]
-        with socket.create_connection(("127.0.0.1", server.port)) as reader:
-            reader.sendall(
-                f"GET /dashboard/events HTTP/1.1\r\nHost: x\r\nCookie: {headers}\r\n\r\n".encode()
-            )
-            assert reader.recv(15) == b"HTTP/1.1 200 OK"
-            begin = time.monotonic()
-            server.stop()
-            assert time.monotonic() - begin < 5
+    async def never(*message: object) -> Any:
+        await asyncio.Event().wait()
+
+    gate = streaming.Gate()
+    stream = streaming.EventStream(
+        message=lambda: b"{}", is_stopping=lambda: True, gate=gate, headers={}
+    )
+    asyncio.run(asyncio.wait_for(stream({}, never, never), PATIENCE))
+    assert gate.streams == 0
 
 
 def test_static_files_are_sent_once() -> None:
@@ -396,21 +394,18 @@ def test_the_form_works_where_browsers_do_not_say_from_where_it_came(browser: "B
 
 
 @needs_chromium
-@pytest.mark.parametrize("is_dark", [False, True])
-@pytest.mark.parametrize("width", [PHONE, DESK])
-def test_nothing_is_wider_than_the_screen(browser: "Browser", width: int, is_dark: bool) -> None:
-    browser.screen(width, is_dark)
-    for statistics in (busy(), Statistics(), played(2, 2)):
-        problem = {"log_unavailable_since": 0, "log_problem": "x" * 300}
-        with shown(browser, Fake(overview_of(statistics, policy="P" * 100, **problem))):
-            assert browser.run("document.documentElement.scrollWidth") == width
-            ends = (
-                "[...document.querySelectorAll('main *')].map(e => e.getBoundingClientRect().right)"
-            )
-            assert browser.run(f"Math.max(...{ends})") <= width
-            dark = browser.run("getComputedStyle(document.body).backgroundColor")
-            assert (dark == "rgb(18, 19, 22)") == is_dark
-    assert browser.problems() == []
+@pytest.mark.parametrize("decisions", [0, 2, 300])
+def test_nothing_is_wider_than_the_screen(browser: "Browser", decisions: int) -> None:
+    problem = {"log_unavailable_since": 0, "log_problem": "x" * 300, "policy": "P" * 100}
+    ends = "[...document.querySelectorAll('main *')].map(e => e.getBoundingClientRect().right)"
+    with shown(browser, Fake(overview_of(busy(decisions), **problem))):
+        for width, is_dark in ((DESK, True), (PHONE, True), (PHONE, False)):
+            browser.screen(width, is_dark)
+            browser.wait(f"document.documentElement.scrollWidth == {width}")
+            browser.wait(f"Math.max(...{ends}) <= {width}")
+            ground = browser.run("getComputedStyle(document.body).backgroundColor")
+            assert ground == ("rgb(18, 19, 22)" if is_dark else "rgb(246, 246, 243)")
+        assert browser.problems() == []
 
 
 # Sources
@@ -543,7 +538,7 @@ class Server:
     def stop(self) -> None:
         self.app.source.is_stopping = True
         self.server.should_exit = True
-        self.thread.join(10)
+        self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
 
 
@@ -564,8 +559,8 @@ def cookie(cookies: dict[str, str]) -> dict[str, str]:
     return {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
 
 
-def wait_until(is_done: Any, seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
+def wait_until(is_done: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
     while not is_done():
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -607,10 +602,12 @@ class Browser:
         self._seen: list[dict[str, Any]] = []
 
     def open(self) -> None:
-        """Open a page of its own, with no cookie of the last one."""
+        """Open a page of its own, with no cookie of the last one, which is closed."""
         self._session = None
-        context = self.call("Target.createBrowserContext")["browserContextId"]
-        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)
+        for context in self.call("Target.getBrowserContexts")["browserContextIds"]:
+            self.call("Target.disposeBrowserContext", browserContextId=context)
+        made = self.call("Target.createBrowserContext")
+        target = self.call("Target.createTarget", url="about:blank", **made)
         attached = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
@@ -632,7 +629,7 @@ class Browser:
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            assert select.select([self._in], [], [], 30)[0], "chromium does not answer"
+            assert select.select([self._in], [], [], PATIENCE)[0], "chromium does not answer"
             chunk = os.read(self._in, 1 << 20)
             assert chunk, "chromium has ended"
             self._rest += chunk
@@ -655,7 +652,7 @@ class Browser:
             except RuntimeError:
                 return False
 
-        wait_until(holds, 20)
+        wait_until(holds)
 
     def go(self, address: str) -> None:
         """Open an address; nothing is asked meanwhile, as the process that would answer may change."""
@@ -689,13 +686,14 @@ class Browser:
         return [e["text"] for e in entries if e["level"] in ("error", "warning")] + thrown
 
     def _of(self, method: str) -> Sequence[dict[str, Any]]:
-        return [event for event in self._seen if event.get("method") == method]
+        asked = (method, self._session)
+        return [e for e in self._seen if (e.get("method"), e.get("sessionId")) == asked]
 
     def close(self) -> None:
         self._session = None
         self.call("Browser.close")
         try:
-            self._process.wait(10)
+            self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -191,6 +191,9 @@ async def _break(
             while answers[-1][0].status != 503:
                 answers = [await _timed(probe, requests[0])]
         answers += [await _timed(probe, request) for request in requests]
+        async with asyncio.timeout(NOTICE_SECONDS):
+            while (await ask_once(service.port, "/readyz")).status != 503:
+                await asyncio.sleep(0.05)
         for path in READS:
             assert (await ask_once(service.port, path)).status in {200, 303}, path
     repaired = time.monotonic()

@@ -1,23 +1,35 @@
-"""The control of the kill test: a service that acknowledges before the commit."""
+"""The control of the kill test: a service that acknowledges before the commit.
 
+`python -m tests.reliability.hasty SECONDS serve …` waits so long before each commit.
+"""
+
+import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 
 from rbmle.cli import main
+from rbmle.service import service
 from rbmle.service.logs.base import Row
-from rbmle.service.writer import Writer
+from rbmle.service.writer import Call, Writer
 
-_submit = Writer.submit
+SECONDS = float(sys.argv.pop(1)) if __name__ == "__main__" else 0.0
 
 
-def acknowledged(self: Writer, rows: Sequence[Row]) -> "Future[int]":
-    """Write rows some time, and say at once that it is done."""
-    _submit(self, rows)
-    done: Future[int] = Future()
-    done.set_result(0)
-    return done
+class HastyWriter(Writer):
+    """A writer whose word is worth nothing."""
+
+    def submit(self, rows: Sequence[Row]) -> "Future[int]":
+        super().submit(rows)
+        done: Future[int] = Future()
+        done.set_result(0)
+        return done
+
+    def _write(self, calls: list[Call]) -> None:
+        time.sleep(SECONDS)
+        super()._write(calls)
 
 
 if __name__ == "__main__":
-    Writer.submit = acknowledged  # type: ignore[method-assign]  # that is the control
+    service.Writer = HastyWriter  # type: ignore[attr-defined]  # that is the control
     main()

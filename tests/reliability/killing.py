@@ -66,7 +66,7 @@ async def survive(
     async with visited(site, ledger, plan.visitors) as visitors:
         kills = 0
         while kills < plan.kills:
-            if kills and rng.random() < plan.stillborn:
+            if rng.random() < plan.stillborn:
                 await _kill_early(setup, rng)
             else:
                 target = ledger.size + rng.uniform(0.2, 1.8) * plan.events / plan.kills

@@ -15,7 +15,7 @@ from tests.reliability.wire import LostError, ask_once
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("-c", "from rbmle.cli import main; main()")
-HASTY = ("-m", "tests.reliability.hasty")  # the control, which must lose something
+HASTY = ("-m", "tests.reliability.hasty", "0")  # the control, which must lose something
 START_SECONDS = 300.0  # the first start of all compiles kernels
 READY_SECONDS = 120.0
 ADDRESS = re.compile(rb"serves at http://[^:]+:(\d+)")

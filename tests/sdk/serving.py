@@ -15,6 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from rbmle.service.logs import Log, open_log
+
 KEY = "only-for-tests-0123456789"
 RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]
 START_SECONDS = 120.0  # kernels are compiled where none are kept
@@ -30,10 +32,16 @@ class Served:
 
     def kinds(self, event: str) -> list[str]:
         """Return which records the log has of an event, in order."""
-        from rbmle.service.logs import open_log
-
-        with closing(open_log(str(self.folder / "log.db"), is_read_only=True)) as log:
+        with closing(self._log()) as log:
             return [stored.row.kind for stored in log.of_event(event)]
+
+    def decisions(self) -> int:
+        """Return how many decisions the log has."""
+        with closing(self._log()) as log:
+            return sum(stored.row.kind == "decided" for stored in log.read())
+
+    def _log(self) -> Log:
+        return open_log(str(self.folder / "log.db"), is_read_only=True)
 
 
 @contextmanager

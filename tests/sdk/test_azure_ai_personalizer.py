@@ -3,9 +3,7 @@
 import asyncio
 import io
 import math
-from collections.abc import AsyncIterable, Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, Callable, Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from inspect import isawaitable
@@ -13,82 +11,25 @@ from typing import Any
 
 import pytest
 
+from tests.sdk.azure_ai_calls import (
+    ACTIONS,
+    CODES,
+    DECISIONS,
+    EVENT,
+    OPERATIONS,
+    RANK,
+    REFUSED,
+    SLOTS_RANK,
+    Before,
+)
 from tests.sdk.installed import python_client
-from tests.sdk.proxy import Failure, assert_same_call_again, failing
+from tests.sdk.proxy import Failure, Proxy, assert_same_call_again, failing
 from tests.sdk.serving import KEY, Served
 
 SDK = python_client("azure-ai-personalizer", "1.0.0b1")
 ERRORS = import_module("azure.core.exceptions")
 VERSION = "2022-09-01-preview"
-EVENT = "python/ai é"  # percent-encoded in paths
-ACTIONS = [{"id": id, "features": [{"kind": id}]} for id in ("tea", "coffee", "mate")]
-RANK = {"contextFeatures": [{"time": "morning", "hour": 7}], "actions": ACTIONS}
-SLOTS = [{"id": "top", "baselineAction": "tea"}, {"id": "side", "baselineAction": "coffee"}]
-SLOTS_RANK = RANK | {"slots": SLOTS}
-BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
-EVALUATION = {"name": "one", "startTime": BEGIN, "endTime": END, "policies": []}
-IMPORTANCE = {"name": "one", "startTime": BEGIN, "endTime": END}
 PLUMBING = {"close", "send_request"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
-    """What an operator got, and sends back."""
-
-    configuration: Mapping[str, Any]
-    policy: Mapping[str, Any]
-    model: bytes
-
-
-DECISIONS: dict[str, Callable[[Any], Any]] = {
-    "rank": lambda client: client.rank(RANK),
-    "reward": lambda client: client.reward(EVENT, {"value": 0.5}),
-    "activate": lambda client: client.activate(EVENT),
-    "rank_multi_slot": lambda client: client.rank_multi_slot(SLOTS_RANK),
-    "reward_multi_slot": lambda client: client.reward_multi_slot(
-        EVENT, {"reward": [{"slotId": "top", "value": 1.0}]}
-    ),
-    "activate_multi_slot": lambda client: client.activate_multi_slot(EVENT),
-}
-OPERATIONS: dict[str, Callable[[Any, Before], Any]] = {
-    "get_service_configuration": lambda admin, _: admin.get_service_configuration(),
-    "update_service_configuration": lambda admin, before: admin.update_service_configuration(
-        before.configuration
-    ),
-    "get_policy": lambda admin, _: admin.get_policy(),
-    "update_policy": lambda admin, before: admin.update_policy(before.policy),
-    "reset_policy": lambda admin, _: admin.reset_policy(),
-    "export_model": lambda admin, _: admin.export_model(signed=True),
-    "import_model": lambda admin, before: admin.import_model(io.BytesIO(before.model)),
-    "reset_model": lambda admin, _: admin.reset_model(),
-    "get_model_properties": lambda admin, _: admin.get_model_properties(),
-    "get_log_properties": lambda admin, _: admin.get_log_properties(),
-    "list_evaluations": lambda admin, _: admin.list_evaluations(top=3),
-    "list_feature_importances": lambda admin, _: admin.list_feature_importances(top=3),
-    "delete_logs": lambda admin, _: admin.delete_logs(),
-    "create_evaluation": lambda admin, _: admin.create_evaluation("one", EVALUATION),
-    "get_evaluation": lambda admin, _: admin.get_evaluation("one", start_time=BEGIN, end_time=END),
-    "delete_evaluation": lambda admin, _: admin.delete_evaluation("one"),
-    "apply_from_evaluation": lambda admin, _: admin.apply_from_evaluation(
-        {"evaluationId": "one", "policyName": "two"}
-    ),
-    "create_feature_importance": lambda admin, _: admin.create_feature_importance(
-        "one", IMPORTANCE
-    ),
-    "get_feature_importance": lambda admin, _: admin.get_feature_importance("one"),
-    "delete_feature_importance": lambda admin, _: admin.delete_feature_importance("one"),
-}
-REFUSED = {
-    "delete_logs": 501,
-    "create_evaluation": 501,
-    "apply_from_evaluation": 501,
-    "create_feature_importance": 501,
-    "get_evaluation": 404,
-    "delete_evaluation": 404,
-    "get_feature_importance": 404,
-    "delete_feature_importance": 404,
-}
-CODES = {404: {"EvaluationNotFound", "ResourceNotFound"}, 501: {"NotImplemented"}}
 
 
 @pytest.fixture
@@ -255,33 +196,33 @@ def test_a_wrong_key_is_refused(service: Served) -> None:
 
 @pytest.mark.parametrize("failure", [Failure.REFUSED, Failure.LOST])
 def test_what_the_client_sends_again_is_stored_once(failure: Failure, service: Served) -> None:
-    with (
-        failing(service.address, failure) as proxy,
-        connected(SDK.PersonalizerClient, proxy.address) as c,
-    ):
-        event = c.rank(RANK)["eventId"]
+    before = service.decisions()
+    with failing(service.address, failure) as proxy, to(proxy) as client:
+        event = client.rank(RANK)["eventId"]
     assert_same_call_again(proxy)
     assert service.kinds(event) == ["decided"]
-    with (
-        failing(service.address, failure) as proxy,
-        connected(SDK.PersonalizerClient, proxy.address) as c,
-    ):
-        c.reward(event, {"value": 0.5})
+    assert service.decisions() == before + 1
+    with failing(service.address, failure) as proxy, to(proxy) as client:
+        client.reward(event, {"value": 0.5})
     assert_same_call_again(proxy)
     assert service.kinds(event) == ["decided", "rewarded"]
 
 
-def test_a_call_whose_answer_was_dropped_can_be_made_again(service: Served) -> None:
+def test_a_call_whose_answer_was_dropped_can_be_made_again(client: Any, service: Served) -> None:
     """The client does not repeat a POST without an answer; who does, with the same id, is safe."""
-    with ExitStack() as stack:
-        proxy = stack.enter_context(failing(service.address, Failure.DROPPED))
-        client = stack.enter_context(connected(SDK.PersonalizerClient, proxy.address))
-        headers = {"x-ms-client-request-id": "python-ai-dropped"}
+    event = client.rank(RANK)["eventId"]
+    again = {"headers": {"x-ms-client-request-id": "python-ai-dropped"}}
+    with failing(service.address, Failure.DROPPED) as proxy, to(proxy) as dropped:
         with pytest.raises(ERRORS.ServiceResponseError):
-            client.rank(RANK, headers=headers)
-        assert len(proxy.ids) == 1
-        event = client.rank(RANK, headers=headers)["eventId"]
-    assert service.kinds(event) == ["decided"]
+            dropped.reward(event, {"value": 0.5}, **again)
+        dropped.reward(event, {"value": 0.5}, **again)
+    assert_same_call_again(proxy)
+    assert service.kinds(event) == ["decided", "rewarded"]
+
+
+def to(proxy: Proxy) -> Any:
+    """Return a client on the other side of a proxy."""
+    return connected(SDK.PersonalizerClient, proxy.address)
 
 
 def connected(kind: Any, address: str, key: str = KEY, **more: Any) -> Any:

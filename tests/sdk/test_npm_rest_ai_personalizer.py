@@ -75,10 +75,12 @@ def test_what_was_got_can_be_put(outcomes: Any) -> None:
 
 @pytest.mark.parametrize("failure", Failure)
 def test_what_the_client_sends_again_is_stored_once(failure: Failure, service: Served) -> None:
+    before = service.decisions()
     with failing(service.address, failure) as proxy:
         event = posted(proxy, "/rank", RANK)["body"]["eventId"]
     assert_same_call_again(proxy)
     assert service.kinds(event) == ["decided"]
+    assert service.decisions() == before + 1
     with failing(service.address, failure) as proxy:
         answer = posted(proxy, "/events/{eventId}/reward", {"value": 0.5}, event)
     assert answer["status"] == 204

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
 
 from rbmle.cli.app import app
 from rbmle.cli.options import DataDir, ExecutorName, Jobs, Preprocessing, listed
@@ -133,6 +132,8 @@ def _measure(quick: bool, folder: Path, console: Console) -> None:
 
 def _show(files: list[Path], console: Console) -> None:
     """Print the first table there is, set if someone looks at it, and where all files are."""
+    from rich.markdown import Markdown
+
     tables = [file.read_text() for file in files if file.suffix == ".md"]
     for text in tables[:1]:
         if console.is_terminal:

@@ -10,7 +10,7 @@ from rbmle.core.policy import Policy
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.decider import InFlightError, Proposal
 from rbmle.service.logs.errors import DuplicateRequest, LogUnavailable
-from rbmle.service.model import Model, bounded, default_policy
+from rbmle.service.model import bounded, default_policy
 from rbmle.service.records import OPERATOR
 from rbmle.service.requests import (
     ActivateRequest,
@@ -24,6 +24,7 @@ from rbmle.service.service import Service
 from rbmle.service.waiting import Waiting
 
 MOST_WAITING = 10_000  # calls that are queued for the log; more are sent away
+LEARNED_LOOKS, LEARNED_SECONDS = 100, 0.02  # for whether a change of the model is in force
 IN_FLIGHT = (0.0, 0.01, 0.05, 0.2)  # seconds after which an earlier copy of a request is looked for
 
 
@@ -41,6 +42,7 @@ class Calls:
     def __init__(self, service: Service, waiting: Waiting) -> None:
         self.service = service
         self._waiting = waiting
+        self._operating = asyncio.Lock()  # who changes the model sees what was changed before
 
     async def rank(self, request: RankRequest, key: str | None) -> RankAnswer:
         """Return the answer of a decision; a repeated request gets the answer it got."""
@@ -93,9 +95,11 @@ class Calls:
     async def choose_policy(self, policy: Policy[Any] | None) -> Policy[Any]:
         """Begin a model of another policy, or of the default one; return it."""
         chosen: Policy[Any] = default_policy() if policy is None else bounded(policy)
-        model: Model = self.service.model
-        if chosen != model.policy:
-            await self._stored(self.service.remodel(replace(model, policy=chosen)))
+        async with self._operating:
+            model = replace(self.service.model, policy=chosen)
+            if model != self.service.model:
+                await asyncio.to_thread(model.warm_up)
+                await self._in_force(self.service.remodel(model))
         return chosen
 
     async def export_model(self) -> bytes:
@@ -104,11 +108,13 @@ class Calls:
 
     async def import_model(self, model: bytes) -> None:
         """Go on with a model that was exported before."""
-        await self._stored(await asyncio.to_thread(self.service.import_model, model))
+        async with self._operating:
+            await self._in_force(await asyncio.to_thread(self.service.import_model, model))
 
     async def reset_model(self) -> None:
         """Begin the model anew."""
-        await self._stored(self.service.reset())
+        async with self._operating:
+            await self._in_force(self.service.reset())
 
     async def model_times(self) -> ModelTimes:
         """Return when the model was begun and last changed."""
@@ -132,6 +138,15 @@ class Calls:
                 f"the log did not answer within {self._waiting.seconds:g} s; send the same request again",
                 may_be_stored=True,
             ) from None
+
+    async def _in_force(self, stored: "Future[int]") -> None:
+        """Wait until something is on disk and decides; if the learner is far behind, only for the first."""
+        await self._stored(stored)
+        learner, seq = self.service.learner, stored.result()
+        for _ in range(LEARNED_LOOKS):
+            if learner.published is not None and learner.published.seq >= seq:
+                return
+            await asyncio.sleep(LEARNED_SECONDS)
 
     async def _recorded(self, proposal: Proposal) -> RankAnswer:
         event = proposal.answer.event

@@ -1,12 +1,14 @@
 """The model as the sum of the log: the same records in the same order give the same model, bit for bit."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from rbmle.core.bandit import Bandit
+from rbmle.core.errors import FileError
 from rbmle.core.types import Contexts, Decision
 from rbmle.service.configuration import LearningMode
 from rbmle.service.joining import Joiner, Pending, Settled
@@ -92,12 +94,17 @@ class Fold:
                 model = self.make(record.settings)
                 self.settings, self.model, self.bandit = record.settings, model, model.start()
             case Imported() if self.model is not None:
-                self.bandit = self.model.load(record.model)
+                self._import(self.model, record)
             case Reset() if self.model is not None:
                 self.bandit = self.model.start()
             case _:
                 pass
         self.joiner.join(stored, record)
+
+    def _import(self, model: Model, record: Imported) -> None:
+        """Go on with an imported bandit; if another kind of model was begun before it came, with that."""
+        with suppress(FileError):
+            self.bandit = model.load(record.model)
 
     def settle(self, settled: Settled) -> None:
         """Learn the final reward of a slot, unless its event was to be logged only."""

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from rbmle.core.bandit import Bandit
 from rbmle.service.checkpoints import Checkpoints
 from rbmle.service.decider import Published
 from rbmle.service.fold import Fold
@@ -50,7 +51,10 @@ class Learner:
         self._interval = checkpoint_seconds
         self._wake = threading.Event()
         self._stop = False
-        self._known = (-1, -1)  # what the last copy knew
+        self._known: tuple[int, Bandit | None] = (
+            -1,
+            None,
+        )  # observations of the last copy, and whose
         self._next = 0.0  # when the next copy may be made
         self._saved = fold.seq
         self._save_at = time.monotonic() + checkpoint_seconds
@@ -114,8 +118,8 @@ class Learner:
     @property
     def _is_stale(self) -> bool:
         """Return whether the last copy does not know all that was learned."""
-        bandit = self.fold.bandit
-        return bandit is not None and self._known != (bandit.round, id(bandit))
+        bandit, (round, known) = self.fold.bandit, self._known
+        return bandit is not None and (round != bandit.round or known is not bandit)
 
     def _publish_if_due(self, *, force: bool = False) -> None:
         """Publish a copy, if there is something new and the last one is not too young."""
@@ -130,7 +134,7 @@ class Learner:
         assert isinstance(model, Model)
         begun = time.monotonic()
         copy = bandit.snapshot()
-        self._known = (bandit.round, id(bandit))
+        self._known = (bandit.round, bandit)
         self.published = Published(model, copy, self.fold.seq, self.fold.joiner.time)
         now = time.monotonic()
         self._next = now + max(PUBLISH_SECONDS, SHARE * (now - begun))

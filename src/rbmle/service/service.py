@@ -40,6 +40,7 @@ from rbmle.service.statistics import Statistics
 from rbmle.service.writer import Writer
 
 CHECKPOINT_SECONDS = 60.0
+STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
 
 
 class NotReadyError(RBMLEError):
@@ -92,6 +93,7 @@ class Service:
         settings = _settings(self.log)
         if settings.model is not None:
             settings.model.warm_up()
+        self._model = settings.model
         self.statistics = statistics
         self.writer = Writer(self.log, self._stored)
         self.decider = Decider(self.log, self.writer, self._published)
@@ -134,6 +136,9 @@ class Service:
             return f"the learner has stopped: {self.learner.broken}"
         if self.writer.failure is not None:
             return f"the log takes nothing: {self.writer.failure.why}"
+        since = self.writer.writing_since
+        if since is not None and time.monotonic() - since > STUCK_SECONDS:
+            return f"the log has not answered for {time.monotonic() - since:.0f} s"
         if self.learner.published is None:
             return "the log is still being read"
         return None
@@ -149,8 +154,12 @@ class Service:
         return stored
 
     def remodel(self, model: Model) -> "Future[int]":
-        """Begin another model here."""
-        return self.decider.append(Modelled(settings=model.to_json()))
+        """Begin another model here; it is that of the service once it is stored."""
+        stored = self.decider.append(Modelled(settings=model.to_json()))
+        stored.add_done_callback(
+            lambda done: None if done.exception() else setattr(self, "_model", model)
+        )
+        return stored
 
     def reset(self) -> "Future[int]":
         """Begin the same model anew."""
@@ -158,7 +167,7 @@ class Service:
 
     def import_model(self, model: bytes) -> "Future[int]":
         """Go on with a model that was exported before, or raise FileError."""
-        self._published().model.load(model)
+        self.model.load(model)
         return self.decider.append(Imported(model=model))
 
     def export_model(self) -> bytes:
@@ -167,8 +176,9 @@ class Service:
 
     @property
     def model(self) -> Model:
-        """Return the settings of the model that decides now."""
-        return self._published().model
+        """Return the settings of the last model that was begun; as soon as it is learned, it decides."""
+        assert self._model is not None  # a log begins with one
+        return self._model
 
     def status(self) -> StatusAnswer:
         """Return how the service is."""

@@ -32,6 +32,9 @@ class Writer:
         self.failure: Failure | None = None  # while the log does not take anything
         self.timings = Timings()  # of transactions, in seconds
         self.last = log.last()  # the seq of the last row
+        self.writing_since: float | None = (
+            None  # by time.monotonic(); None while it waits for calls
+        )
         self._stored = stored
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="rbmle-writer", daemon=True)
@@ -65,7 +68,9 @@ class Writer:
                     last = True
                     break
                 calls.append(more)
+            self.writing_since = time.monotonic()
             self._write(calls)
+            self.writing_since = None
             if last:
                 return
 

@@ -106,14 +106,13 @@ def _top(view: View, has_keys: bool) -> Html:
 def _lost() -> Html:
     return tag(
         "div",
-        tag("strong", "", id="lost-what"),
+        tag("strong", "", id="lost-what", role="status"),  # the seconds beside it are not read out
         " ",
         tag("span", "", id="lost-next"),
         " ",
         tag("a", "Sign in again", href="/dashboard/login", id="lost-login", hidden=True),
         class_="banner warn",
         id="lost",
-        role="status",
         hidden=True,
     )
 
@@ -245,6 +244,8 @@ def _plays(view: View) -> Html:
                 table("actions", view.tables["actions"], _ACTIONS, class_="actions"),
                 class_="scroll",
                 tabindex="0",
+                role="region",
+                aria_label="Plays of each action",
             ),
             text(view, "others", "p", class_="note"),
         ),

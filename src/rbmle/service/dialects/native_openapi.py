@@ -4,10 +4,20 @@ from typing import Any
 
 import msgspec
 
-from rbmle.service.configuration import ConfigurationJSON
+from rbmle.service.configuration import (
+    FOREVER,
+    LONGEST_WAIT,
+    MOST_DAYS,
+    SHORTEST_WAIT,
+    Aggregation,
+    ConfigurationJSON,
+    LearningMode,
+    format_duration,
+)
 from rbmle.service.dialects.base import Fault
 from rbmle.service.dialects.native import PREFIX, REQUEST_HEADER, SUCCESS, TABLE, Operation
 from rbmle.service.dialects.native_wire import (
+    NO_CONTROLS,
     ErrorBody,
     EventBody,
     RankAnswerBody,
@@ -58,6 +68,55 @@ _DESCRIPTIONS = {
     Fault.UNAVAILABLE: "The log cannot be written now; try again after Retry-After seconds",
 }
 
+_DURATION = (
+    r"^P(?!$)([0-9]{1,9}Y)?([0-9]{1,9}M)?([0-9]{1,9}W)?([0-9]{1,9}D)?"
+    r"(T(?!$)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}([.][0-9]{1,12})?S)?)?$"
+)
+_A_DURATION = {"type": "string", "pattern": _DURATION}
+
+# What a schema can say of the settings; the rest is said in words.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "reward_wait_time": {
+        **_A_DURATION,
+        "description": f"From {format_duration(SHORTEST_WAIT)} to {format_duration(LONGEST_WAIT)}",
+    },
+    "default_reward": {"minimum": -1, "maximum": 1},
+    "reward_aggregation": {"enum": list(Aggregation)},
+    "exploration": {"minimum": 0, "maximum": 1},
+    "learning_mode": {
+        "enum": list(LearningMode),
+        "description": "Not from Online to Apprentice, or back, together with the reward settings",
+    },
+    "log_retention_days": {
+        "anyOf": [{"const": FOREVER}, {"minimum": 2, "maximum": MOST_DAYS}],
+        "description": "-1 is for ever; else it is a day more than the reward wait time, at least",
+    },
+    "model_export_frequency": {**_A_DURATION, "description": "Longer than nothing"},
+    "model_retrain_days": {
+        "minimum": 0,
+        "maximum": MOST_DAYS,
+        "description": "No more than the log is kept",
+    },
+    "auto_optimization_frequency": {
+        "anyOf": [_A_DURATION, {"type": "null"}],
+        "description": "A day or longer",
+    },
+    "auto_optimization_start_date": {
+        "anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]
+    },
+}
+
+_EITHER = [
+    {"required": ["value"], "properties": {"value": {"type": "number"}, "slots": {"type": "null"}}},
+    {
+        "required": ["slots"],
+        "properties": {
+            "value": {"type": "null"},
+            "slots": {"type": "object", "minProperties": 1},
+        },
+    },
+]
+
 _ALWAYS = (Fault.MALFORMED, Fault.UNAUTHORIZED, Fault.THROTTLED, Fault.UNAVAILABLE)
 _WITH_ID = (Fault.NOT_FOUND,)
 _CHANGING = (Fault.FORBIDDEN, Fault.CONFLICT)
@@ -69,6 +128,9 @@ def openapi(version: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of all paths, for this version of the package."""
     types = (*_BODIES.values(), *_ANSWERS.values(), ErrorBody)
     _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
+    schemas[RewardBody.__name__]["oneOf"] = _EITHER
+    for name, said in _SETTINGS.items():
+        schemas[ConfigurationJSON.__name__]["properties"][name] |= said
     paths: dict[str, dict[str, Any]] = {}
     for pattern, methods in TABLE.items():
         paths["/" + "/".join((PREFIX, *pattern))] = {
@@ -102,7 +164,7 @@ def _operation(operation: Operation, method: str, *, has_id: bool) -> dict[str, 
         "summary": _SUMMARIES[operation],
         "parameters": [*([_ID] if has_id else []), *([_REQUEST] if changes else [])],
         "responses": {
-            str(SUCCESS[operation]): _success(_ANSWERS.get(operation)),
+            str(SUCCESS[operation]): _success(operation),
             **{
                 str(fault.value): _failure(fault)
                 for fault in sorted(faults, key=lambda fault: fault.value)
@@ -119,25 +181,41 @@ _ID = {
     "in": "path",
     "required": True,
     "description": "The event, percent-encoded",
-    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_ID},
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_ID,
+        "pattern": NO_CONTROLS,
+    },
 }
 _REQUEST = {
     "name": REQUEST_HEADER,
     "in": "header",
     "required": False,
     "description": "The same in each attempt of one request, so that it counts once",
-    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_ID, "pattern": "^[!-~]+$"},
+    "schema": {"type": "string", "maxLength": LONGEST_ID, "pattern": "^[ -~]*$"},
 }
+_OF_EVENT = (Operation.GET_EVENT, Operation.REWARD, Operation.ACTIVATE)
 
 
 def _json(kind: type) -> dict[str, Any]:
     return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
 
 
-def _success(answer: type | None) -> dict[str, Any]:
-    if answer is None:
-        return {"description": "Done"}
-    return {"description": "Done", "content": _json(answer)}
+def _success(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": "Done"}
+    answer = _ANSWERS.get(operation)
+    if answer is not None:
+        described["content"] = _json(answer)
+    if operation is Operation.RANK:
+        described["links"] = {
+            other.name.lower(): {
+                "operationId": other.name.lower(),
+                "parameters": {"id": "$response.body#/event"},
+            }
+            for other in _OF_EVENT
+        }
+    return described
 
 
 def _failure(fault: Fault) -> dict[str, Any]:

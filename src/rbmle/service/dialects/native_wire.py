@@ -4,7 +4,22 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from rbmle.service.requests import MOST_ACTIONS, MOST_SLOTS, Features, Id, RankedAction, Reward
+from rbmle.service.requests import (
+    LONGEST_ID,
+    MOST_ACTIONS,
+    MOST_SLOTS,
+    Features,
+    Id,
+    RankedAction,
+    Reward,
+)
+
+NO_CONTROLS = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"  # what check_id takes, as a pattern
+
+EventId = Annotated[
+    str,
+    Meta(min_length=1, max_length=LONGEST_ID, extra_json_schema={"pattern": NO_CONTROLS}),
+]
 
 
 class ActionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,20 +33,33 @@ class SlotBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A place for one action; its baseline is the action that would be shown without the service."""
 
     id: Id
-    baseline: Id
+    baseline: Annotated[Id, Meta(description="One of the actions; no two slots have the same")]
     features: Features = {}
-    excluded: Annotated[list[Id], Meta(max_length=MOST_ACTIONS)] = []
+    excluded: Annotated[
+        list[Id], Meta(max_length=MOST_ACTIONS, description="Some of the actions; not the baseline")
+    ] = []
 
 
 class RankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which action is best? Without an event id, the service gives one."""
 
-    actions: Annotated[list[ActionBody], Meta(min_length=1, max_length=MOST_ACTIONS)]
-    event: Id | None = None
+    actions: Annotated[
+        list[ActionBody],
+        Meta(min_length=1, max_length=MOST_ACTIONS, description="No two have the same id"),
+    ]
+    event: EventId | None = None
     context: Features = {}
-    excluded: Annotated[list[Id], Meta(max_length=MOST_ACTIONS)] = []
+    excluded: Annotated[
+        list[Id], Meta(max_length=MOST_ACTIONS, description="One action at least is not among them")
+    ] = []
     deferred: bool = False
-    slots: Annotated[list[SlotBody], Meta(max_length=MOST_SLOTS)] = []
+    slots: Annotated[
+        list[SlotBody],
+        Meta(
+            max_length=MOST_SLOTS,
+            description="No more than there are actions; no two have the same id",
+        ),
+    ] = []
 
 
 class SlotAnswerBody(Struct, frozen=True):

@@ -2,7 +2,7 @@
 /* Keeps the page up to date: the server says in words and numbers what is where, and this writes it. */
 
 (() => {
-  const SILENCE = 6000; // milliseconds without a message, after which the stream is lost
+  const SILENCE = 10000; // milliseconds without a message, after which the stream is lost
   const LONGEST_WAIT = 15; // seconds between two attempts
   const GAP = 10; // buckets without a play, over which no line is drawn
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 20160, 40320, 120960, 524160].map(

@@ -1,0 +1,64 @@
+"""For schemathesis: what a schema cannot say, done to bodies that it takes for right.
+
+Ids are different, what is named is there, and settings fit together. Bodies that are meant to be wrong
+stay as they are.
+"""
+
+from typing import Any
+
+import schemathesis  # type: ignore[import-not-found,unused-ignore]  # only `make fuzz` installs it
+
+WAITS = ("PT5S", "PT10M", "PT90M", "P1D", "P2D")
+PERIODS = ("P1D", "P7D", "P1Y", "P1DT0.5S")
+
+
+@schemathesis.hook
+def before_call(context: Any, case: Any, kwargs: Any) -> None:
+    """Mend the body of a call that is meant to succeed."""
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    mend = {"rank": mended_rank, "put_configuration": mended_configuration}.get(
+        case.operation.definition.raw.get("operationId")
+    )
+    if mend is not None and isinstance(case.body, dict):
+        case.body = mend(case.body)
+
+
+def mended_rank(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a rank call whose ids are different and there."""
+    actions = _distinct(body["actions"])
+    ids = [action["id"] for action in actions]
+    changed: dict[str, Any] = {"actions": actions}
+    if set(ids) <= set(body.get("excluded", [])):
+        changed["excluded"] = ids[1:]
+    if body.get("slots"):
+        changed["slots"] = [
+            slot
+            | {"baseline": baseline}
+            | {"excluded": [id for id in ids if id in slot.get("excluded", []) and id != baseline]}
+            for slot, baseline in zip(_distinct(body["slots"]), ids, strict=False)
+        ]
+    return body | changed
+
+
+def mended_configuration(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration in its ranges, with a mode that can be changed to at any time."""
+    changed: dict[str, Any] = {}
+    for name, choices in (
+        ("reward_wait_time", WAITS),
+        ("model_export_frequency", PERIODS),
+        ("auto_optimization_frequency", PERIODS),
+    ):
+        if body.get(name) is not None:
+            changed[name] = choices[len(body[name]) % len(choices)]
+    if body.get("learning_mode") == "Apprentice":
+        changed["learning_mode"] = "LoggingOnly"
+    days = body.get("log_retention_days", -1)
+    if days != -1:
+        changed["log_retention_days"] = max(days, 3)
+        changed["model_retrain_days"] = min(body.get("model_retrain_days", 0), max(days, 3))
+    return body | changed
+
+
+def _distinct(things: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({thing["id"]: thing for thing in reversed(things)}.values())[::-1]
