@@ -28,7 +28,21 @@ PATHS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 _WEIGHTED = tuple(PATHS) + ("rank", "old rank", "old slots rank") * 2
-_IDS = ("e-1", "e/2", "é", "{id}", "..", "a b", "%", "?x", "\x00", "\x85", "x" * 257, "reward", "\u202e")
+_IDS = (
+    "e-1",
+    "e/2",
+    "é",
+    "{id}",
+    "..",
+    "a b",
+    "%",
+    "?x",
+    "\x00",
+    "\x85",
+    "x" * 257,
+    "reward",
+    "\u202e",
+)
 _STORED = {"rank": "decided", "reward": "rewarded", "configuration": "configured"}
 
 

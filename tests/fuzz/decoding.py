@@ -106,7 +106,9 @@ def _decide(service: Service, name: str, request: RankRequest, tally: Tally) -> 
     if name == "rank":
         assert native.encode_rank(answer)
     else:
-        assert (personalizer.encode_slots_rank if answer.slots else personalizer.encode_rank)(answer)
+        assert (personalizer.encode_slots_rank if answer.slots else personalizer.encode_rank)(
+            answer
+        )
     rankings = [slot.ranking for slot in answer.slots] or [answer.ranking]
     for ranking in rankings:
         assert abs(sum(action.probability for action in ranking) - 1) < 1e-9

@@ -53,10 +53,11 @@ def mended_configuration(body: dict[str, Any]) -> dict[str, Any]:
             changed[name] = choices[len(body[name]) % len(choices)]
     if body.get("learning_mode") == "Apprentice":
         changed["learning_mode"] = "LoggingOnly"
-    days = body.get("log_retention_days", -1)
-    if days != -1:
-        changed["log_retention_days"] = max(days, 3)
-        changed["model_retrain_days"] = min(body.get("model_retrain_days", 0), max(days, 3))
+    days = int(body.get("log_retention_days", -1))  # 3.0 is an integer in a schema, and not here
+    days = days if days == -1 else max(days, 3)
+    again = int(body.get("model_retrain_days", 0))
+    changed["log_retention_days"] = days
+    changed["model_retrain_days"] = again if days == -1 else min(again, days)
     return body | changed
 
 

@@ -35,6 +35,7 @@ def examine(site: Site, folder: Path, examples: int, seed: int, *options: str) -
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{site.address}/openapi.json"]
     command += ["--checks", "all", "--exclude-checks", ONE_CLIENT, "--max-examples", str(examples)]
     command += ["--seed", str(seed), "--continue-on-failure", "--no-color"]
+    command += ["--output-sanitize", "false", "--output-truncate", "false"]
     command += ["--header", f"Authorization: Bearer {site.key}", *options]
     known = {"SCHEMATHESIS_HOOKS": "tests.fuzz.hooks", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

@@ -31,7 +31,7 @@ class Plan:
     kills: int
     events: int  # ranked in all, at least
     visitors: int = 16
-    stillborn: float = 0.0  # the part of kills that hit a service before it listens
+    stillborn: float = 0.0  # how many services are killed during a start, for each one under load
     seed: int = 0
 
 
@@ -40,7 +40,8 @@ class Outcome:
     """What came of it."""
 
     verdict: Verdict
-    kills: int
+    kills: int  # under load
+    early: int  # kills of services that did not listen yet
     refusals: int
     seconds: float
 
@@ -64,21 +65,20 @@ async def survive(
     rng = random.Random(plan.seed)
     ledger, site = Ledger(), Site()
     async with visited(site, ledger, plan.visitors) as visitors:
-        kills = 0
-        while kills < plan.kills:
+        early = 0
+        for life in range(plan.kills):
             if rng.random() < plan.stillborn:
                 await _kill_early(setup, rng)
-            else:
-                target = ledger.size + rng.uniform(0.2, 1.8) * plan.events / plan.kills
-                async with listening(setup) as service:
-                    site.open(service.port)
-                    await ledger.reaches(int(target))
-                    if between is not None and kills % 2:
-                        await between()
-                    await asyncio.sleep(rng.uniform(0, LAST_MOMENT_SECONDS))
-                    await end(service)
-                    site.close()
-            kills += 1
+                early += 1
+            target = ledger.size + rng.uniform(0.2, 1.8) * plan.events / plan.kills
+            async with listening(setup) as service:
+                site.open(service.port)
+                await ledger.reaches(int(target))
+                if between is not None and life % 2:
+                    await between()
+                await asyncio.sleep(rng.uniform(0, LAST_MOMENT_SECONDS))
+                await end(service)
+                site.close()
         async with listening(setup) as service:
             site.open(service.port)
             await ledger.reaches(plan.events)
@@ -88,7 +88,8 @@ async def survive(
             await service.terminate()
     return Outcome(
         verdict=judge(setup.place, ledger, setup.data, models),
-        kills=kills,
+        kills=plan.kills,
+        early=early,
         refusals=visitors.refusals,
         seconds=time.monotonic() - begun,
     )

@@ -197,7 +197,7 @@ class Joiner:
         heapq.heappush(self._deadlines, (deadline, stored.seq, event))
         for early in self.early.pop(event, ()):
             self._count(pending, early.values, early.time)
-            self._settle_now(event, pending, (stored, decided))
+        self._settle_now(event, pending, (stored, decided))
 
     def _activate(self, event: str) -> None:
         """Settle what a deferred event was worth so far."""

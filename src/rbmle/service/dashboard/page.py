@@ -2,10 +2,9 @@
 
 from rbmle.service.dashboard import words
 from rbmle.service.dashboard.markup import Html, joined, tag
+from rbmle.service.dashboard.page_document import TITLE, document
 from rbmle.service.dashboard.page_parts import Column, disclosed, section, table, text
 from rbmle.service.dashboard.view import View, points
-
-TITLE = "rbmle · decision service"
 
 _ESTIMATES = (
     Column("Policy"),
@@ -29,27 +28,6 @@ _ACTIONS = (
 _PROPENSITIES = (Column("Probability"), Column("Plays", "number"))
 _COUNTS = (Column(""), Column("Count", "number"))
 _VALUES = (Column(""), Column("Value", "value"))
-
-
-def document(
-    title: str, *body: Html, scripts: tuple[str, ...] = (), styles: tuple[str, ...]
-) -> str:
-    """Return a whole HTML document, with scripts and styles of our own server only."""
-    return "<!doctype html>\n" + tag(
-        "html",
-        tag(
-            "head",
-            tag("meta", charset="utf-8"),
-            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            tag("meta", name="color-scheme", content="light dark"),
-            tag("title", title),
-            tag("link", rel="icon", href="/dashboard/static/icon.svg", type="image/svg+xml"),
-            [tag("link", rel="stylesheet", href=f"/dashboard/static/{file}") for file in styles],
-            [tag("script", src=f"/dashboard/static/{file}", defer=True) for file in scripts],
-        ),
-        *body,
-        lang="en",
-    )
 
 
 def dashboard(view: View, *, address: str, has_keys: bool) -> str:

@@ -1,7 +1,7 @@
 """The page that asks for a key."""
 
 from rbmle.service.dashboard.markup import tag
-from rbmle.service.dashboard.page import TITLE, document
+from rbmle.service.dashboard.page_document import TITLE, document
 
 
 def login(problem: str = "") -> str:

@@ -88,7 +88,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         "description": "Not from Online to Apprentice, or back, together with the reward settings",
     },
     "log_retention_days": {
-        "anyOf": [{"const": FOREVER}, {"minimum": 2, "maximum": MOST_DAYS}],
+        "anyOf": [{"const": FOREVER}, {"type": "integer", "minimum": 2, "maximum": MOST_DAYS}],
         "description": "-1 is for ever; else it is a day more than the reward wait time, at least",
     },
     "model_export_frequency": {**_A_DURATION, "description": "Longer than nothing"},
@@ -193,7 +193,7 @@ _REQUEST = {
     "in": "header",
     "required": False,
     "description": "The same in each attempt of one request, so that it counts once",
-    "schema": {"type": "string", "maxLength": LONGEST_ID, "pattern": "^[ -~]*$"},
+    "schema": {"type": "string", "maxLength": LONGEST_ID, "pattern": "^[\\t -~]*$"},
 }
 _OF_EVENT = (Operation.GET_EVENT, Operation.REWARD, Operation.ACTIVATE)
 
