@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint types layers bench sdk reliability clean
+.PHONY: demo test check lint types layers bench sdk reliability fuzz clean
 
 demo: .venv/package  ## Install, and make the paper's Table 1, shortened, from data that ship with the package
 	@echo "Kernels are compiled on the first run, which takes a minute or two, and kept for the next."
@@ -37,6 +37,9 @@ reliability: .venv/dev  ## Kill, stop, starve and repeat the service, for about 
 	$(BIN)/python -m tests.reliability.stopping --stops 50
 	$(BIN)/python -m tests.reliability.starting --events 1000000
 
+fuzz: .venv/fuzz  ## Send what nobody would send, and compare choices with the logged probabilities
+	$(BIN)/python -m tests.fuzz
+
 clean:
 	rm -rf .venv build dist results .mypy_cache .ruff_cache .hypothesis
 
@@ -47,6 +50,10 @@ clean:
 
 .venv/dev: .venv/package
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+.venv/fuzz: .venv/dev
+	$(BIN)/python -m pip install --quiet 'schemathesis>=4.32,<5'
 	touch $@
 
 tests/sdk/js/node_modules/.package-lock.json: tests/sdk/js/package-lock.json

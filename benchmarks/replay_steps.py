@@ -64,7 +64,7 @@ def _ours(shape: tuple[int, int, int]) -> Callable[[], Any]:
     past = (rows, squares, rewards, serials, SAMPLES, SAMPLES - 1)
 
     def run() -> None:
-        replay(net, *past, STEPS, RATE, RIDGE, mean, KEY, 0.0, 1.0, np.uint64(0))
+        replay(net, *past, STEPS, RATE, RIDGE, mean, KEY, 0.0, 1.0, np.uint64(0), 0.0, net.theta)
 
     run()  # compile
     return run

@@ -29,10 +29,10 @@ from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Se
 from rbmle.service.dashboard.static_files import FOLDER, load_files
 from rbmle.service.dashboard.view import View
 from rbmle.service.joining import Counts
-from rbmle.service.keys import Scope
 from rbmle.service.records import Decided, Offer, Play
+from rbmle.service.security.keys import Scope
+from rbmle.service.security.throttle import Throttle
 from rbmle.service.statistics import Statistics
-from rbmle.service.throttle import Throttle
 
 KEY = "a-key-that-may-read"
 NASTY = '<script>alert("1")</script>'

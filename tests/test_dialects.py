@@ -43,7 +43,6 @@ from rbmle.service.dialects.personalizer_settings import (
     encode_model_properties,
     encode_policy,
 )
-from rbmle.service.limits import LIMITS
 from rbmle.service.requests import (
     ONLY_SLOT,
     Action,
@@ -58,6 +57,7 @@ from rbmle.service.requests import (
     SlotAnswer,
     StatusAnswer,
 )
+from rbmle.service.security.limits import LIMITS
 
 Do = Operation
 V1_0, V1_1, V2022 = "/personalizer/v1.0", "/personalizer/v1.1-preview.3", "/personalizer"

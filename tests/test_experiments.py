@@ -20,10 +20,10 @@ from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.environments import Classification
 from rbmle.experiments.campaign import campaign
-from rbmle.policies.choices import policies
 from rbmle.experiments.executors import Processes, RayCluster, Serial, executor
 from rbmle.experiments.store import Store
 from rbmle.experiments.trial import Run, Trial, play
+from rbmle.policies.choices import policies
 
 QUIET = Console(quiet=True)
 RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]

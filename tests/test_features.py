@@ -14,8 +14,8 @@ from rbmle.core.errors import RBMLEError, SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Contexts, Observation
 from rbmle.service.features import MOST_PRODUCTS, FeatureError, Featuriser
-from rbmle.service.hashing import Remembered, feature_hash, interaction_hash, remembered
-from rbmle.service.limits import LimitError, check
+from rbmle.service.features.hashing import Remembered, feature_hash, interaction_hash, remembered
+from rbmle.service.security.limits import LimitError, check
 
 CONTEXT = [
     {"user": {"age": 31, "country": "de", "member": True}, "hour": 13},

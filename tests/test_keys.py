@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbmle.service.keys import (
+from rbmle.service.security.keys import (
     KeyPair,
     KeyRing,
     Keys,
@@ -19,7 +19,7 @@ from rbmle.service.keys import (
     make_keys,
     save_keys,
 )
-from rbmle.service.throttle import Throttle, network_of
+from rbmle.service.security.throttle import Throttle, network_of
 
 FIRST = "a-key-from-the-environment"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.limits import (
+from rbmle.service.security.limits import (
     LIMITS,
     LimitError,
     Limits,

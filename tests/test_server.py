@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from rbmle.service.connections import HEAD_LIMIT
-from rbmle.service.receiving import (
+from rbmle.service.http.connections import HEAD_LIMIT
+from rbmle.service.http.receiving import (
     BodyNotReceivedError,
     GoneError,
     Message,
@@ -32,7 +32,7 @@ from rbmle.service.receiving import (
     TooSlowError,
     receive_body,
 )
-from rbmle.service.server import Application, Binding, Server, ServerError
+from rbmle.service.http.server import Application, Binding, Server, ServerError
 
 LIMIT = 100_000
 BODY_SECONDS = 1.5
@@ -262,7 +262,7 @@ def test_headers_name_no_server_and_believe_only_proxies(server: int) -> None:
 
 SCRIPT = """
 import asyncio, logging
-from rbmle.service.server import Binding, serve
+from rbmle.service.http.server import Binding, serve
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
         await receive()

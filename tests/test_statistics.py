@@ -8,9 +8,9 @@ import pytest
 
 from rbmle.service.records import Decided, Offer, Play
 from rbmle.service.statistics import BINS, MOST_ACTIONS, Statistics, Summary
-from rbmle.service.statistics_estimates import FEWEST, NORMAL_95, Sums
-from rbmle.service.statistics_timeline import MINUTE, MOST_BUCKETS, WINDOW, Timeline
-from rbmle.service.statistics_traffic import COUNTERS, Traffic
+from rbmle.service.statistics.estimates import FEWEST, NORMAL_95, Sums
+from rbmle.service.statistics.timeline import MINUTE, MOST_BUCKETS, WINDOW, Timeline
+from rbmle.service.statistics.traffic import COUNTERS, Traffic
 
 
 def test_ips_is_the_mean_of_weighted_rewards_with_their_standard_error() -> None:

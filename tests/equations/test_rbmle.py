@@ -297,7 +297,9 @@ def test_the_replayed_ascent_finds_what_the_full_ascent_finds() -> None:
     state = learned(full, X, r)
     from rbmle.models.training import View
 
-    full.training.fit(state.net, state.history, Gaussian(), full.pull, View(), np.uint64(0))
+    full.training.fit(
+        state.net, state.walk, state.history, Gaussian(), full.pull, View(), np.uint64(0)
+    )
     ascent = ArmAscent(steps=400_000, rate=0.0005)
     f, change = ascent.estimates(full, state, arms, 0.5, np.uint64(1), True)
     gain, rest = [], []

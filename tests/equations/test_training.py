@@ -113,7 +113,9 @@ def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likel
         training=FullBatch(steps=10_000, rate=0.05),
     )
     state = learned(full, data, rewards.tolist())
-    full.training.fit(state.net, state.history, likelihood, full.pull, View(), np.uint64(0))
+    full.training.fit(
+        state.net, state.walk, state.history, likelihood, full.pull, View(), np.uint64(0)
+    )
     replayed = Regression(
         network=double(width=8),
         likelihood=likelihood,
@@ -123,7 +125,9 @@ def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likel
     other = learned(replayed, data, rewards.tolist())
     averages = []
     for t in range(200):
-        replayed.training.fit(other.net, other.history, likelihood, full.pull, View(), np.uint64(t))
+        replayed.training.fit(
+            other.net, other.walk, other.history, likelihood, full.pull, View(), np.uint64(t)
+        )
         if t >= 50:
             averages.append(replayed.predict(other, rows(data)))
     np.testing.assert_allclose(
@@ -140,10 +144,10 @@ def test_the_estimate_is_the_walk_in_the_first_twenty_rounds_and_then_follows_it
     state = model.init(3, 2, rng())
     for t in range(20):
         play(model, state, t)
-        np.testing.assert_allclose(flat(state.net.theta), flat(state.net.walk.theta), rtol=1e-12)
+        np.testing.assert_allclose(flat(state.net.theta), flat(state.walk.theta), rtol=1e-12)
     before = flat(state.net.theta)
     play(model, state, 20)
-    expected = before + (flat(state.net.walk.theta) - before) / 1.05
+    expected = before + (flat(state.walk.theta) - before) / 1.05
     np.testing.assert_allclose(flat(state.net.theta), expected, rtol=1e-12)
 
 
@@ -154,7 +158,7 @@ def test_an_average_over_all_rounds_is_their_mean() -> None:
     points = []
     for t in range(10):
         play(model, state, t)
-        points.append(flat(state.net.walk.theta))
+        points.append(flat(state.walk.theta))
     np.testing.assert_allclose(flat(state.net.theta), np.mean(points, axis=0), atol=1e-14)
 
 
@@ -166,7 +170,7 @@ def test_the_average_is_made_of_sixteen_points_of_a_window() -> None:
         before = flat(state.net.theta)
         play(model, state, t)
         weight = 1 / (t + 1) if t + 1 < 32 else 2 / (t + 1) if t % 2 else 0.0
-        expected = before + weight * (flat(state.net.walk.theta) - before)
+        expected = before + weight * (flat(state.walk.theta) - before)
         np.testing.assert_allclose(flat(state.net.theta), expected, atol=1e-14)
 
 
@@ -177,10 +181,12 @@ def test_no_average_is_the_walk_to_the_bit() -> None:
     state, other = (learned(model, X, r, [t % 3 for t in range(33)]) for model in (walks, last))
     for model, at in ((walks, state), (last, other)):
         for k in range(3):
-            model.training.fit(at.net, at.history, Gaussian(), model.pull, View(), np.uint64(k))
-    np.testing.assert_array_equal(flat(state.net.walk.theta), flat(other.net.theta))
+            model.training.fit(
+                at.net, at.walk, at.history, Gaussian(), model.pull, View(), np.uint64(k)
+            )
+    np.testing.assert_array_equal(flat(state.walk.theta), flat(other.net.theta))
     np.testing.assert_array_equal(flat(state.net.theta), flat(state.net.start))
-    assert flat(other.net.walk.theta).size == 0
+    assert flat(other.walk.theta).size == 0
 
 
 def test_the_average_is_that_of_a_dense_learner() -> None:
@@ -202,7 +208,7 @@ def test_the_average_is_that_of_a_dense_learner() -> None:
         walk = start + (walk - start) / (1 + 0.05 * model.pull / (t + 1))
         if t + 1 < 32 or t % 2:
             mean = mean + (1 + (t + 1 >= 32)) / (t + 1) * (walk - mean)
-            np.testing.assert_allclose(flat(state.net.walk.theta), walk, atol=1e-8)
+            np.testing.assert_allclose(flat(state.walk.theta), walk, atol=1e-8)
             np.testing.assert_allclose(state.net.ages, state.net.clock[0])
         np.testing.assert_allclose(flat(state.net.theta), mean, atol=1e-8)
 
@@ -227,7 +233,7 @@ def test_an_average_is_over_the_rounds_that_are_remembered() -> None:
     for t in range(1000):
         seen = Observation(context=context([1.0]), reward=float(t >= 980))
         model.update(state, seen, rng(t))
-    np.testing.assert_allclose(flat(state.net.theta), flat(state.net.walk.theta), rtol=1e-6)
+    np.testing.assert_allclose(flat(state.net.theta), flat(state.walk.theta), rtol=1e-6)
 
 
 def test_more_blocks_leave_the_walk_and_its_average_as_they_are() -> None:
@@ -235,9 +241,9 @@ def test_more_blocks_leave_the_walk_and_its_average_as_they_are() -> None:
     state = model.init(3, 2, rng())
     for t in range(33):
         play(model, state, t)
-    theta, walk = state.net.theta, state.net.walk.theta
+    theta, walk = state.net.theta, state.walk.theta
     model.grow(state, 5, rng(9))
-    for old, new in ((theta, state.net.theta), (walk, state.net.walk.theta)):
+    for old, new in ((theta, state.net.theta), (walk, state.walk.theta)):
         np.testing.assert_array_equal(new.first[:6], old.first)
         np.testing.assert_array_equal(new.first[6:], state.net.start.first[6:])
         for part, same in zip(old[1:], new[1:], strict=True):
@@ -245,7 +251,7 @@ def test_more_blocks_leave_the_walk_and_its_average_as_they_are() -> None:
     play(model, state, 33)
     kept = state.net.start.first[6:]
     np.testing.assert_allclose(state.net.theta.first[6:], kept, rtol=1e-12)
-    np.testing.assert_allclose(state.net.walk.theta.first[6:], kept, rtol=1e-12)
+    np.testing.assert_allclose(state.walk.theta.first[6:], kept, rtol=1e-12)
 
 
 @pytest.mark.parametrize("average", [-0.1, 1.1, float("nan")])
@@ -258,9 +264,13 @@ def test_full_batch_from_the_start_forgets_where_it_was() -> None:
     cold = Regression(network=double(), training=FullBatch(steps=5, rate=0.1, warm=False))
     state = learned(cold, X, R)
     for _ in range(3):
-        cold.training.fit(state.net, state.history, Gaussian(), cold.pull, View(), np.uint64(0))
+        cold.training.fit(
+            state.net, state.walk, state.history, Gaussian(), cold.pull, View(), np.uint64(0)
+        )
     once = learned(cold, X, R)
-    cold.training.fit(once.net, once.history, Gaussian(), cold.pull, View(), np.uint64(0))
+    cold.training.fit(
+        once.net, once.walk, once.history, Gaussian(), cold.pull, View(), np.uint64(0)
+    )
     np.testing.assert_array_equal(flat(state.net.theta), flat(once.net.theta))
 
 
@@ -276,7 +286,13 @@ def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(
     for key in (1, 1, 2):
         state = learned(model, X, R)
         training.fit(
-            state.net, state.history, Gaussian(), model.pull, View(noise=0.5), np.uint64(key)
+            state.net,
+            state.walk,
+            state.history,
+            Gaussian(),
+            model.pull,
+            View(noise=0.5),
+            np.uint64(key),
         )
         fits.append(model.predict(state, rows(X)))
     np.testing.assert_array_equal(fits[0], fits[1])
@@ -286,7 +302,9 @@ def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(
         return
     other = FullBatch(steps=20_000, rate=0.1)
     state = learned(model, X, R)
-    other.fit(state.net, state.history, Gaussian(), model.pull, View(noise=0.5), np.uint64(1))
+    other.fit(
+        state.net, state.walk, state.history, Gaussian(), model.pull, View(noise=0.5), np.uint64(1)
+    )
     np.testing.assert_allclose(model.predict(state, rows(X)), fits[0], atol=0.02)
 
 
@@ -302,7 +320,9 @@ def test_a_share_of_the_history_is_all_that_a_network_sees(training: Replay | Fu
     for reward in (0.0, 9.0):
         state = learned(model, X, [1.0, reward, 0.5])
         view = View(share=0.8, key=key)
-        training.fit(state.net, state.history, Gaussian(), model.pull, view, np.uint64(3))
+        training.fit(
+            state.net, state.walk, state.history, Gaussian(), model.pull, view, np.uint64(3)
+        )
         fits.append(flat(state.net.theta))
     np.testing.assert_array_equal(fits[0], fits[1])
 

@@ -1,17 +1,18 @@
 """Bodies that are almost right, over HTTP: no 5xx, and nothing in the log that was refused."""
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from random import Random
 from types import MappingProxyType
 from urllib.parse import quote
 
 from tests.fuzz.bodies import SAMPLES, changed
 from tests.fuzz.sites import Site
-from tests.reliability.wire import Connection, LostError, Request
+from tests.services import PATIENCE
 
 V2022 = "?api-version=2022-09-01-preview"
 OLD = ("/personalizer/v1.0", "/personalizer/v1.1-preview.3", "/personalizer")
@@ -43,7 +44,19 @@ _IDS = (
     "reward",
     "\u202e",
 )
+STATUSES = (200, 201, 204, 400, 409, 413)
 _STORED = {"rank": "decided", "reward": "rewarded", "configuration": "configured"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked."""
+
+    name: str
+    method: str
+    path: str
+    body: bytes
+    headers: dict[str, str]
 
 
 @dataclass(slots=True)
@@ -55,8 +68,8 @@ class Heard:
     stored: Counter[str] = field(default_factory=Counter)
 
 
-def request_of(seed: int, number: int, key: str) -> tuple[str, Request]:
-    """Return what is asked and how, always the same for the same number."""
+def request_of(seed: int, number: int, key: str) -> Request:
+    """Return what is asked, always the same for the same number."""
     rng = Random(f"{seed}/{number}")
     name = rng.choice(_WEIGHTED)
     method, path = PATHS[name]
@@ -68,35 +81,32 @@ def request_of(seed: int, number: int, key: str) -> tuple[str, Request]:
     headers = {"authorization": f"Bearer {key}"}
     if name.startswith("old"):
         headers = {"ocp-apim-subscription-key": key}
-    return name, Request(method=method, path=path, body=body, headers=headers)
+    return Request(name=name, method=method, path=path, body=body, headers=headers)
 
 
 def ask_all(site: Site, seed: int, numbers: range) -> Heard:
     """Ask one after the other, and return what was heard; a 5xx is a fault."""
-    return asyncio.run(_ask_all(site, seed, numbers))
-
-
-async def _ask_all(site: Site, seed: int, numbers: range) -> Heard:
-    heard, connection = Heard(), Connection()
-    for number in numbers:
-        name, request = request_of(seed, number, site.key)
-        try:
-            answer = await connection.ask(site.port, request)
-        except LostError as error:
-            raise AssertionError(f"request {seed}/{number} was not answered: {error}") from error
-        heard.statuses[answer.status] += 1
-        assert answer.status in (200, 201, 204, 400, 409, 413), (number, request, answer)
-        if answer.status >= 400:
-            assert json.loads(answer.body)["error"]["message"]
-            if answer.headers.get("connection") == "close":
-                await connection.close()
-        elif name.endswith("rank"):
-            said = json.loads(answer.body)
-            heard.events.add(said.get("event") or said["eventId"])
-        else:
-            heard.stored[_STORED[name.removeprefix("old ").removeprefix("slots ")]] += 1
-    await connection.close()
+    heard = Heard()
+    with closing(HTTPConnection("127.0.0.1", site.port, timeout=PATIENCE)) as connection:
+        for number in numbers:
+            request = request_of(seed, number, site.key)
+            connection.request(request.method, request.path, request.body, request.headers)
+            answer = connection.getresponse()
+            said = answer.read()
+            assert answer.status in STATUSES, f"{seed}/{number}: {answer.status} for {request}"
+            _hear(heard, request.name, answer.status, said)
     return heard
+
+
+def _hear(heard: Heard, name: str, status: int, said: bytes) -> None:
+    heard.statuses[status] += 1
+    if status >= 400:
+        assert json.loads(said)["error"]["message"]
+    elif name.endswith("rank"):
+        answer = json.loads(said)
+        heard.events.add(answer.get("event") or answer["eventId"])
+    else:
+        heard.stored[_STORED[name.removeprefix("old ").removeprefix("slots ")]] += 1
 
 
 def check_log(site: Site, heard: Heard) -> None:

@@ -22,9 +22,9 @@ from rbmle.service.dialects.personalizer_settings import (
     decode_reference,
 )
 from rbmle.service.features import FeatureError
-from rbmle.service.limits import LimitError, decode
 from rbmle.service.logs.errors import DuplicateRequest
 from rbmle.service.requests import RankRequest
+from rbmle.service.security.limits import LimitError, decode
 from rbmle.service.service import Service
 from tests.fuzz.bodies import SAMPLES, changed
 from tests.services import PATIENCE

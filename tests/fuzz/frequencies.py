@@ -133,7 +133,7 @@ def _decide(service: Service, numbers: range, seed: int) -> None:
         if rng.random() < REWARDED:
             chosen = [(s.id, s.chosen) for s in proposal.answer.slots]
             pairs = chosen or [("", proposal.answer.chosen)]
-            who = PEOPLE.index(request.context[0]["who"])  # type: ignore[arg-type]  # a string
+            who = PEOPLE.index(request.context[0]["who"])
             values = {slot: float(int(action) % len(PEOPLE) == who) for slot, action in pairs}
             stored.append(service.decider.reward(RewardRequest(event=str(number), values=values)))
     for done in stored:

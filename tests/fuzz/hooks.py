@@ -12,7 +12,7 @@ WAITS = ("PT5S", "PT10M", "PT90M", "P1D", "P2D")
 PERIODS = ("P1D", "P7D", "P1Y", "P1DT0.5S")
 
 
-@schemathesis.hook
+@schemathesis.hook  # type: ignore[untyped-decorator,unused-ignore]  # as above
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
     """Mend the body of a call that is meant to succeed."""
     if case.meta is None or not case.meta.generation.mode.is_positive:

@@ -36,6 +36,7 @@ def examine(site: Site, folder: Path, examples: int, seed: int, *options: str) -
     command += ["--checks", "all", "--exclude-checks", ONE_CLIENT, "--max-examples", str(examples)]
     command += ["--seed", str(seed), "--continue-on-failure", "--no-color"]
     command += ["--output-sanitize", "false", "--output-truncate", "false"]
+    command += ["--request-timeout", "60"]
     command += ["--header", f"Authorization: Bearer {site.key}", *options]
     known = {"SCHEMATHESIS_HOOKS": "tests.fuzz.hooks", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
-from rbmle.service.app import Application
-from rbmle.service.keys import KeyRing
-from rbmle.service.server import Binding, Server
+from rbmle.service.http.app import Application
+from rbmle.service.http.server import Binding, Server
+from rbmle.service.security.keys import KeyRing
+from rbmle.service.security.throttle import Throttle
 from rbmle.service.service import Service
-from rbmle.service.throttle import Throttle
 from tests.services import PATIENCE, small_start, wait_until
 
 ENDLESS = 10**9  # attempts with a wrong key
@@ -32,7 +33,12 @@ class Site:
 
 @contextmanager
 def served(folder: Path) -> Iterator[Site]:
-    """Yield a small service that answers."""
+    """Yield a small service that answers; a disk that is slow on a busy machine is waited for."""
+    with patch("rbmle.service.http.app.STORE_SECONDS", PATIENCE):
+        yield from _served(folder)
+
+
+def _served(folder: Path) -> Iterator[Site]:
     service = Service(small_start(folder), told=lambda message: None)
     keys = KeyRing(folder / "keys.json")
     app = Application(service, keys)

@@ -34,7 +34,9 @@ BATCH = 5_000
 REWARD_MILLISECONDS = 5_000  # after its event
 REWARDED = 10  # every tenth event has a reward
 READY_SECONDS = 2.0
-IMPORTS = "import rbmle.cli.serving, rbmle.service.app, rbmle.service.server, uvloop, httptools"
+IMPORTS = (
+    "import rbmle.cli.serving, rbmle.service.http.app, rbmle.service.http.server, uvloop, httptools"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,10 +77,10 @@ def serve(
     settings = read_settings(config, given)
     start, binding = settings.start(), settings.binding()
 
-    from rbmle.service.app import Application
-    from rbmle.service.keys import KeyRing
-    from rbmle.service.said import configure_logging
-    from rbmle.service.server import Server
+    from rbmle.service.http.app import Application
+    from rbmle.service.http.said import configure_logging
+    from rbmle.service.http.server import Server
+    from rbmle.service.security.keys import KeyRing
     from rbmle.service.service import Service
 
     configure_logging()
@@ -117,7 +117,7 @@ def key(
     rotate: Annotated[bool, typer.Option(help="Make it new first; the other one stays.")] = False,
 ) -> None:
     """Print a key of a service; a running one follows at once when it is made new."""
-    from rbmle.service.keys import KeyRing, Place, Scope
+    from rbmle.service.security.keys import KeyRing, Place, Scope
     from rbmle.service.settings import KEYS_FILE
 
     path = data / KEYS_FILE

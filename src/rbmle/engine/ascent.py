@@ -135,7 +135,7 @@ def local_copy(net: Net) -> Net:
     """Return a network with parameters of its own."""
     first, hidden, output, biases, shift = net.theta
     theta = Parameters(first.copy(), hidden.copy(), output.copy(), biases.copy(), shift.copy())
-    return Net(theta, net.start, net.walk, net.ages, net.clock, net.features, net.scale, net.biased)
+    return Net(theta, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
 
 
 @kernel
@@ -200,7 +200,6 @@ def biased_ascent(
                 net.start.biases,
                 net.start.shift,
             ),
-            net.walk,
             np.zeros(most),
             np.zeros(1),
             0,

@@ -65,6 +65,12 @@ def kernel(function: F) -> F:
     return _cached(lambda cache: numba.njit(cache=cache, **OPTIONS)(function))
 
 
+def in_order(function: F) -> F:
+    """Compile as `kernel` does, but sums run in the order in which they are written."""
+    exact = OPTIONS | {"fastmath": False}
+    return _cached(lambda cache: numba.njit(cache=cache, **exact)(function))
+
+
 def inlined(function: F) -> F:
     """Compile a function that only kernels call, into each of them: no call, no arguments to copy."""
     return _cached(lambda cache: numba.njit(cache=cache, forceinline=True, **OPTIONS)(function))

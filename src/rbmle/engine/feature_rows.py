@@ -1,17 +1,12 @@
 """Sparse rows from hashed features: what a context and its actions multiply to, summed in slots."""
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt64
 
 from rbmle.core.types import Rows
-from rbmle.engine.compiled import OPTIONS, _cached, inlined, kernel
-
-F = TypeVar("F", bound=Callable[..., Any])
+from rbmle.engine.compiled import in_order, inlined, kernel
 
 CONSTANT_SLOT = 0
 ROOT_HALF = 0.5**0.5
@@ -21,11 +16,6 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)  # of SplitMix64
 _HALF, _TOP = np.uint64(32), np.uint64(63)
 _TINY = float(np.finfo(np.float64).tiny)
 _BLOCK = 128  # squares that are summed without halving them
-
-
-def _in_order(function: F) -> F:
-    """Compile a function that only kernels call; unlike in theirs, sums run as they are written."""
-    return _cached(lambda cache: numba.njit(cache=cache, **OPTIONS | {"fastmath": False})(function))
 
 
 def interaction_hash(
@@ -183,7 +173,7 @@ def _sort(
         sorted_products[k] = product
 
 
-@_in_order
+@in_order
 def _add_up(slots: Int[np.ndarray, " products"], sums: Float[np.ndarray, " products"]) -> int:
     """Write each slot once, with its sum if that is not 0, and return how many there are."""
     kept, i = 0, 0
@@ -199,7 +189,7 @@ def _add_up(slots: Int[np.ndarray, " products"], sums: Float[np.ndarray, " produ
     return kept
 
 
-@_in_order
+@in_order
 def _scale(row: Float[np.ndarray, " entries"]) -> None:
     """Make the first entry the constant √½; the rest gets the squared length ½."""
     square = _squared_length(row[1:])
@@ -209,7 +199,7 @@ def _scale(row: Float[np.ndarray, " entries"]) -> None:
     row[CONSTANT_SLOT] = ROOT_HALF
 
 
-@_in_order
+@in_order
 def _squared_length(x: Float[np.ndarray, " n"]) -> float:
     """Return ‖x‖², summed as NumPy sums: by halves, and eight sums at a time, so that errors stay few."""
     n = len(x)

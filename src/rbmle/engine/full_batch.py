@@ -52,9 +52,7 @@ def full_batch(
         np.empty_like(theta.shift),
     )
     # `move` adds to the parameters of its network: here, to the gradient.
-    sink = Net(
-        gradient, net.start, net.walk, net.ages, net.clock, net.features, net.scale, net.biased
-    )
+    sink = Net(gradient, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
     h = np.empty_like(theta.biases)
     delta = np.empty_like(h)
     for _ in range(steps):

@@ -22,32 +22,29 @@ class Parameters(NamedTuple):
     shift: Float[np.ndarray, " 1"]  # b_L
 
 
-class Walk(NamedTuple):
-    """The points that training goes through, where θ is their average; else empty."""
-
-    theta: Parameters
-    ages: Float[np.ndarray, " rows"]  # as in `Net`
-    clock: Float[np.ndarray, " 1"]
-
-
 class Net(NamedTuple):
     """A network: its parameters, its start, and how far the pull to the start has got.
 
     The pull (the ridge) shrinks θ − θ₀ of every row a little in every round. Rows of W_1 are
     brought up to date when they are touched: `ages[row]` is the `clock` at that time, and
     exp(clock − age) is the shrinkage that the row still owes. All else is always up to date.
-
-    Training moves the walk, and θ is its average; or it moves θ itself, if the walk is empty.
     """
 
     theta: Parameters
     start: Parameters  # θ₀
-    walk: Walk
     ages: Float[np.ndarray, " rows"]
     clock: Float[np.ndarray, " 1"]
     features: int  # rows of W_1 in a block
     scale: float  # √m in the paper's network, else 1
     biased: float  # 1 if biases are trained, 0 if the network has none
+
+
+class Walk(NamedTuple):
+    """What training moves, where θ of a network is the average of its points; else empty."""
+
+    theta: Parameters
+    ages: Float[np.ndarray, " rows"]  # as in `Net`
+    clock: Float[np.ndarray, " 1"]
 
 
 class Factors(NamedTuple):

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from rbmle.engine.compiled import call_scalar, inlined, kernel
 from rbmle.engine.hashing import below, mix, normal, unit
-from rbmle.engine.layout import Net, Rows
+from rbmle.engine.layout import Net, Parameters, Rows
 from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, settle
 
 BEND = 2.0**-10  # the way over which b′ is differenced
@@ -79,33 +79,26 @@ def pick(
     return -1
 
 
-@inlined
-def walker(net: Net) -> Net:
-    """Return the network that training moves."""
-    theta, start, walk, ages, clock, features, scale, biased = net
-    if walk.ages.shape[0] > 0:
-        theta, ages, clock = walk
-    return Net(theta, start, walk, ages, clock, features, scale, biased)
-
-
 @kernel
-def follow(net: Net, weight: float) -> None:
-    """θ ← θ + weight · (walk − θ); no row of the walk's W_1 owes a pull after it."""
-    theta, start, (walk, ages, clock) = net.theta, net.start.first, net.walk
+def follow(net: Net, weight: float, mean: Parameters) -> None:
+    """Let a mean follow θ: mean ← mean + weight · (θ − mean); no row of W_1 owes a pull after it."""
+    theta, start = net.theta, net.start.first
     w = theta.output.dtype.type(weight)
+    last, keep = 0.0, theta.output.dtype.type(1)
     for row in range(theta.first.shape[0]):
-        owed = clock[0] - ages[row]
+        owed = net.clock[0] - net.ages[row]
         if owed < 0.0:
-            keep = theta.output.dtype.type(math.exp(owed))
+            if owed != last:  # most rows owe the same
+                last, keep = owed, theta.output.dtype.type(math.exp(owed))
             for u in range(start.shape[1]):
-                walk.first[row, u] = start[row, u] + keep * (walk.first[row, u] - start[row, u])
-            ages[row] = clock[0]
+                theta.first[row, u] = start[row, u] + keep * (theta.first[row, u] - start[row, u])
+            net.ages[row] = net.clock[0]
         for u in range(start.shape[1]):
-            theta.first[row, u] += w * (walk.first[row, u] - theta.first[row, u])
-    toward(theta.hidden.reshape(-1), walk.hidden.reshape(-1), w)
-    toward(theta.output, walk.output, w)
-    toward(theta.biases.reshape(-1), walk.biases.reshape(-1), w)
-    toward(theta.shift, walk.shift, w)
+            mean.first[row, u] += w * (theta.first[row, u] - mean.first[row, u])
+    toward(mean.hidden.reshape(-1), theta.hidden.reshape(-1), w)
+    toward(mean.output, theta.output, w)
+    toward(mean.biases.reshape(-1), theta.biases.reshape(-1), w)
+    toward(mean.shift, theta.shift, w)
 
 
 @inlined
@@ -132,16 +125,18 @@ def replay(
     noise: float,
     share: float,
     share_key: np.uint64,
+    weight: float,
+    average: Parameters,
 ) -> None:
     """Take J steps on ℓ_λ/n: the newest sample once, the others drawn with replacement.
 
     The ridge's gradient is −(mλ/n)(θ − θ₀) in each step; its pulls are put off until they are worth it.
     With `noise`, sample s has the reward r_s + noise · ε(key, s): one draw for a sample and a key.
     With `share` < 1, only the samples that are kept for `share_key` are seen.
+    With `weight`, the average follows θ at the end; one call for both, as arguments are dear.
     """
     pull_of_step = math.log1p(rate * ridge / count)
     put_off = 0.0
-    net = walker(net)
     h = np.empty_like(net.theta.biases)
     delta = np.empty_like(h)
     for j in range(steps):
@@ -160,6 +155,8 @@ def replay(
             pull(net, -put_off)
             put_off = 0.0
     pull(net, -put_off)
+    if weight > 0.0:
+        follow(net, weight, average)
 
 
 @kernel

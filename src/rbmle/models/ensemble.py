@@ -8,17 +8,18 @@ from jaxtyping import Float, UInt64
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
 from rbmle.core.types import Contexts, Observation
-from rbmle.engine.layout import Net
+from rbmle.engine.layout import Net, Walk
 from rbmle.models.history import History
 from rbmle.models.regression import Regression
-from rbmle.models.training import View
+from rbmle.models.training import View, grown
 
 
 @dataclass(slots=True, kw_only=True)
 class EnsembleState:
-    """The networks, the key of each one's share, and the history they share."""
+    """The networks, their walks, the key of each one's share, and the history they share."""
 
     nets: list[Net]
+    walks: list[Walk]
     keys: UInt64[np.ndarray, " networks"]
     history: History
 
@@ -46,11 +47,11 @@ class Ensemble:
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> EnsembleState:
         """Return networks at their starts and an empty history."""
-        nets = [self.model.net(blocks, features, rng) for _ in range(self.networks)]
+        nets = [self.model.network.init(blocks, features, rng) for _ in range(self.networks)]
         keys = np.array([key(rng) for _ in range(self.networks)])
-        return EnsembleState(
-            nets=nets, keys=keys, history=History.empty(blocks, self.model.network.dtype)
-        )
+        walks = [self.model.training.walk(net) for net in nets]
+        history = History.empty(blocks, self.model.network.dtype)
+        return EnsembleState(nets=nets, walks=walks, keys=keys, history=history)
 
     def predict(
         self, state: EnsembleState, contexts: Contexts
@@ -62,11 +63,13 @@ class Ensemble:
         """Remember an observation, and fit every network to its share."""
         model = self.model
         state.history.append(seen, model.memory, rng)
-        for net, share_key in zip(state.nets, state.keys, strict=True):
+        past = (state.history, model.likelihood, model.pull)
+        for net, walk, share_key in zip(state.nets, state.walks, state.keys, strict=True):
             view = View(share=self.share, key=int(share_key))
-            model.training.fit(net, state.history, model.likelihood, model.pull, view, key(rng))
+            model.training.fit(net, walk, *past, view, key(rng))
 
     def grow(self, state: EnsembleState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         state.nets = [self.model.network.grow(net, blocks, rng) for net in state.nets]
+        state.walks = [grown(*both) for both in zip(state.walks, state.nets, strict=True)]
         state.history.grow(blocks)

@@ -7,7 +7,7 @@ import numpy as np
 
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts, Rows
-from rbmle.engine.layout import Net, Parameters, Walk
+from rbmle.engine.layout import Net, Parameters
 from rbmle.engine.network import predict
 
 
@@ -81,23 +81,15 @@ class Network:
         start = Parameters(*(part.copy() for part in theta))
         ages, clock = np.zeros(len(theta.first)), np.zeros(1)
         biased = float(self.start != "paired")
-        still = Walk(Parameters(*(part[:0] for part in theta)), ages[:0], clock[:0])
-        return Net(theta, start, still, ages, clock, features, self.m**0.5, biased)
+        return Net(theta, start, ages, clock, features, self.m**0.5, biased)
 
     def grow(self, net: Net, blocks: int, rng: np.random.Generator) -> Net:
         """Return the network with more blocks at their start, and all else as it is."""
         new = self._first(blocks - len(net.ages) // net.features, net.features, rng)
         theta = net.theta._replace(first=np.concatenate([net.theta.first, new]))
         start = net.start._replace(first=np.concatenate([net.start.first, new]))
-        walk = net.walk
-        if len(walk.ages):
-            walk = Walk(
-                walk.theta._replace(first=np.concatenate([walk.theta.first, new])),
-                np.concatenate([walk.ages, np.full(len(new), walk.clock[0])]),
-                walk.clock,
-            )
         ages = np.concatenate([net.ages, np.full(len(new), net.clock[0])])
-        return net._replace(theta=theta, start=start, walk=walk, ages=ages)
+        return net._replace(theta=theta, start=start, ages=ages)
 
     def predict(self, net: Net, contexts: Contexts) -> np.ndarray:
         """Return f(x; θ) for every context."""

@@ -7,21 +7,22 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
 from rbmle.core.types import Contexts, Indices, Observation
-from rbmle.engine.layout import Net
+from rbmle.engine.layout import Net, Walk
 from rbmle.likelihoods.base import Likelihood
 from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.history import History, Memory
 from rbmle.models.network import Network
-from rbmle.models.training import Replay, Training, View
+from rbmle.models.training import Replay, Training, View, grown
 
 ALL = View()
 
 
 @dataclass(slots=True, kw_only=True)
 class RegressionState:
-    """A network and the observations it was fitted to."""
+    """A network, the walk that it is the average of, and the observations it was fitted to."""
 
     net: Net
+    walk: Walk
     history: History
 
     @property
@@ -56,11 +57,8 @@ class Regression:
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
         """Return the network at θ₀ and an empty history."""
         history = History.empty(blocks, self.network.dtype)
-        return RegressionState(net=self.net(blocks, features, rng), history=history)
-
-    def net(self, blocks: int, features: int, rng: np.random.Generator) -> Net:
-        """Return the network at θ₀, ready to be trained."""
-        return self.training.prepared(self.network.init(blocks, features, rng))
+        net = self.network.init(blocks, features, rng)
+        return RegressionState(net=net, walk=self.training.walk(net), history=history)
 
     def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
         """Return f(x; θ̂) for every context."""
@@ -71,9 +69,11 @@ class Regression:
     ) -> None:
         """Remember an observation, and fit again to what is seen of the history."""
         state.history.append(seen, self.memory, rng)
-        self.training.fit(state.net, state.history, self.likelihood, self.pull, view, key(rng))
+        past = (state.history, self.likelihood, self.pull)
+        self.training.fit(state.net, state.walk, *past, view, key(rng))
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         state.net = self.network.grow(state.net, blocks, rng)
+        state.walk = grown(state.walk, state.net)
         state.history.grow(blocks)

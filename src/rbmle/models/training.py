@@ -10,7 +10,7 @@ from rbmle.core.types import rows_at
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch
 from rbmle.engine.layout import Net, Parameters, Rows, Walk
-from rbmle.engine.replay import follow, kept, perturb, replay
+from rbmle.engine.replay import kept, perturb, replay
 from rbmle.likelihoods.base import Likelihood
 from rbmle.models.history import History
 
@@ -46,16 +46,17 @@ class Replay:
         if not 0 <= self.average <= 1:
             raise SettingError(f"average={self.average} cannot be; it is a share of the rounds")
 
-    def prepared(self, net: Net) -> Net:
-        """Return a new network with a walk of its own, if θ̂ is to be its average."""
+    def walk(self, net: Net) -> Walk:
+        """Return a walk from where a network is, if θ̂ is to be its average."""
         if self.average == 0:
-            return net
+            return no_walk(net)
         theta = Parameters(*(part.copy() for part in net.theta))
-        return net._replace(walk=Walk(theta, net.ages.copy(), net.clock.copy()))
+        return Walk(theta, net.ages.copy(), net.clock.copy())
 
     def fit(
         self,
         net: Net,
+        walk: Walk,
         history: History,
         likelihood: Likelihood,
         ridge: float,
@@ -64,7 +65,7 @@ class Replay:
     ) -> None:
         """Take J steps on what is seen of the history; ridge is mλ."""
         replay(
-            net,
+            net if self.average == 0 else _walker(net, walk),
             history.rows,
             history.squares,
             history.rewards,
@@ -79,19 +80,18 @@ class Replay:
             view.noise,
             view.share,
             np.uint64(view.key),
+            self._weight(history),
+            net.theta,
         )
-        if self.average > 0:
-            self._follow(net, history)
 
-    def _follow(self, net: Net, history: History) -> None:
-        """Let θ̂ follow the walk, at POINTS points of each window of rounds.
+    def _weight(self, history: History) -> float:
+        """Return the weight of the walk's newest point in θ̂, which has POINTS in a window of rounds.
 
-        Far on in a run that is seldom: a pass over all parameters costs as much as a few steps.
+        Far on in a run it is mostly 0: a pass over all parameters costs as much as a few steps.
         """
         window = self.average * history.count  # of the rounds that are remembered
         apart = max(1, int(window / POINTS))
-        if history.seen % apart == 0:
-            follow(net, min(1.0, apart / window))
+        return min(1.0, apart / window) if window > 0 and history.seen % apart == 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +114,9 @@ class FullBatch:
         if self.objective not in ("mean", "sum"):
             raise SettingError(f"objective={self.objective!r} is unknown; use 'mean' or 'sum'")
 
-    def prepared(self, net: Net) -> Net:
-        """Return the network as it is: θ̂ is the last point."""
-        return net
+    def walk(self, net: Net) -> Walk:
+        """Return no walk: θ̂ is the last point."""
+        return no_walk(net)
 
     def step_size(self, count: int) -> float:
         """Return the step on ℓ_λ itself."""
@@ -125,6 +125,7 @@ class FullBatch:
     def fit(
         self,
         net: Net,
+        walk: Walk,
         history: History,
         likelihood: Likelihood,
         ridge: float,
@@ -161,6 +162,27 @@ class FullBatch:
 
 
 Training = Replay | FullBatch
+
+
+def no_walk(net: Net) -> Walk:
+    """Return the walk of a network that is trained itself."""
+    return Walk(Parameters(*(part[:0] for part in net.theta)), net.ages[:0], net.clock[:0])
+
+
+def _walker(net: Net, walk: Walk) -> Net:
+    """Return the network that training moves."""
+    theta, ages, clock = walk
+    return Net(theta, net.start, ages, clock, net.features, net.scale, net.biased)
+
+
+def grown(walk: Walk, net: Net) -> Walk:
+    """Return a walk with the blocks that its network has grown by, at their start."""
+    if len(walk.ages) == 0:
+        return walk
+    new = net.start.first[len(walk.ages) :]
+    theta = walk.theta._replace(first=np.concatenate([walk.theta.first, new]))
+    ages = np.concatenate([walk.ages, np.full(len(new), walk.clock[0])])
+    return Walk(theta, ages, walk.clock)
 
 
 def nobody(net: Net) -> Rows:

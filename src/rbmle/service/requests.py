@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.limits import LIMITS, LimitError, check_id
+from rbmle.service.security.limits import LIMITS, LimitError, check_id
 
 MOST_ACTIONS = LIMITS.actions
 MOST_SLOTS = LIMITS.slots

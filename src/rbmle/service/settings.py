@@ -10,8 +10,8 @@ from rbmle.core.errors import SettingError
 from rbmle.policies.choices import policy_with
 from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
 from rbmle.service.features import Featuriser
+from rbmle.service.http.server import Binding
 from rbmle.service.model import DEFAULT_POLICY, bounded
-from rbmle.service.server import Binding
 from rbmle.service.service import CHECKPOINT_SECONDS, Start
 
 DATA = "rbmle-data"

@@ -5,9 +5,9 @@ from typing import Protocol
 import msgspec
 
 from rbmle.service.joining import Counts
-from rbmle.service.keys import Scope
+from rbmle.service.security.keys import Scope
+from rbmle.service.security.throttle import Throttle
 from rbmle.service.statistics import Summary
-from rbmle.service.throttle import Throttle
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):

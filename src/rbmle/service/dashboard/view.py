@@ -6,8 +6,8 @@ from rbmle.service.dashboard import words
 from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.statistics import BINS, Summary
-from rbmle.service.statistics_estimates import Comparison, Estimate
-from rbmle.service.statistics_timeline import MINUTE, WINDOW
+from rbmle.service.statistics.estimates import Comparison, Estimate
+from rbmle.service.statistics.timeline import MINUTE, WINDOW
 
 MARGIN = 0.06  # of the range of intervals, left free on both sides
 

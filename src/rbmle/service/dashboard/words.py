@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from rbmle.service.statistics_estimates import Estimate
+from rbmle.service.statistics.estimates import Estimate
 
 NONE = "–"
 _UNITS = ("kB", "MB", "GB", "TB", "PB")

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.limits import LIMITS, LimitError, check
+from rbmle.service.security.limits import LIMITS, LimitError, check
 
 T = TypeVar("T")
 _PLACE = re.compile(r"(.*) - at (?:`key` in )?`\$\.?([^`]*)`", re.DOTALL)

@@ -1,10 +1,10 @@
 """Our own wire format, answered: from a route and a body to the bytes of an answer."""
 
-from rbmle.service.answers import Answer
-from rbmle.service.calls import Calls
 from rbmle.service.dialects import native
 from rbmle.service.dialects.base import Fault, Problem, RefusedError
 from rbmle.service.dialects.native import Operation, Route
+from rbmle.service.http.answers import Answer
+from rbmle.service.http.calls import Calls
 
 
 class Native:

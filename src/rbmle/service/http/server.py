@@ -17,8 +17,8 @@ from typing import Any
 import uvicorn
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.connections import Connection, Crowd
-from rbmle.service.receiving import Receive, Scope, Send
+from rbmle.service.http.connections import Connection, Crowd
+from rbmle.service.http.receiving import Receive, Scope, Send
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Started = Callable[[str], None]  # is told the address

@@ -5,8 +5,6 @@ from typing import Any
 from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import Policy
 from rbmle.policies.choices import name_of, policy_with, settings_of
-from rbmle.service.answers import BYTES, Answer
-from rbmle.service.calls import Calls
 from rbmle.service.dialects import personalizer
 from rbmle.service.dialects.base import Fault, Problem, RefusedError
 from rbmle.service.dialects.personalizer_errors import (
@@ -27,6 +25,8 @@ from rbmle.service.dialects.personalizer_settings import (
     encode_model_properties,
     encode_policy,
 )
+from rbmle.service.http.answers import BYTES, Answer
+from rbmle.service.http.calls import Calls
 
 
 class Personalizer:

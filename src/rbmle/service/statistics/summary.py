@@ -9,9 +9,9 @@ import math
 import msgspec
 
 from rbmle.service.records import Decided, Play
-from rbmle.service.statistics_estimates import SMALLEST, Comparison, Sums
-from rbmle.service.statistics_timeline import Point, Timeline
-from rbmle.service.statistics_traffic import Traffic
+from rbmle.service.statistics.estimates import SMALLEST, Comparison, Sums
+from rbmle.service.statistics.timeline import Point, Timeline
+from rbmle.service.statistics.traffic import Traffic
 
 BINS = 20  # of the probabilities in (0, 1]
 MOST_ACTIONS = 50  # that are named; the others are counted together

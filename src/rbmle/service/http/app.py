@@ -14,10 +14,6 @@ from starlette.routing import Route as Page
 
 import rbmle
 from rbmle.core.errors import FileError
-from rbmle.service.answers import Answer
-from rbmle.service.answers_native import Native
-from rbmle.service.answers_personalizer import Personalizer
-from rbmle.service.calls import Calls
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.routes import routes
 from rbmle.service.decider import ConflictError, InFlightError
@@ -26,11 +22,13 @@ from rbmle.service.dialects.native_openapi import openapi
 from rbmle.service.dialects.personalizer import KEY_HEADER
 from rbmle.service.dialects.personalizer_routes import Operation
 from rbmle.service.features import FeatureError
-from rbmle.service.keys import KeyRing, Scope
-from rbmle.service.logs.errors import LogUnavailable
-from rbmle.service.metrics import Metrics
-from rbmle.service.overviews import overview_of
-from rbmle.service.receiving import (
+from rbmle.service.http.answers import Answer
+from rbmle.service.http.answers_native import Native
+from rbmle.service.http.answers_personalizer import Personalizer
+from rbmle.service.http.calls import Calls
+from rbmle.service.http.metrics import Metrics
+from rbmle.service.http.overviews import overview_of
+from rbmle.service.http.receiving import (
     GoneError,
     Receive,
     Send,
@@ -38,10 +36,12 @@ from rbmle.service.receiving import (
     TooSlowError,
     receive_body,
 )
-from rbmle.service.receiving import Scope as Connection
+from rbmle.service.http.receiving import Scope as Connection
+from rbmle.service.http.waiting import Waiting
+from rbmle.service.logs.errors import LogUnavailable
+from rbmle.service.security.keys import KeyRing, Scope
+from rbmle.service.security.throttle import Throttle
 from rbmle.service.service import NotReadyError, Service
-from rbmle.service.throttle import Throttle
-from rbmle.service.waiting import Waiting
 
 MOST_BYTES = 2**20  # of a body
 MOST_MODEL_BYTES = 2**28

@@ -16,7 +16,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from rbmle.service.receiving import Receive, Scope, Send
+from rbmle.service.http.receiving import Receive, Scope, Send
 
 HEAD_LIMIT = 65_536  # bytes of a request line and its headers, or of trailers
 SLOWEST_READER = 1_000  # bytes in a second, of an answer that is waiting to be sent

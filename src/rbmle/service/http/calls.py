@@ -9,6 +9,7 @@ from typing import Any
 from rbmle.core.policy import Policy
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.decider import InFlightError, Proposal
+from rbmle.service.http.waiting import Waiting
 from rbmle.service.logs.errors import DuplicateRequest, LogUnavailable
 from rbmle.service.model import bounded, default_policy
 from rbmle.service.records import OPERATOR
@@ -21,7 +22,6 @@ from rbmle.service.requests import (
     StatusAnswer,
 )
 from rbmle.service.service import Service
-from rbmle.service.waiting import Waiting
 
 MOST_WAITING = 10_000  # calls that are queued for the log; more are sent away
 LEARNED_LOOKS, LEARNED_SECONDS = 100, 0.02  # for whether a change of the model is in force

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts
-from rbmle.service.features_reading import ID_NAMESPACE, FeatureError, read, shown
-from rbmle.service.features_rows import interactions_of, rows_of
+from rbmle.service.features.reading import ID_NAMESPACE, FeatureError, read, shown
+from rbmle.service.features.rows import interactions_of, rows_of
 
 __all__ = ["ID_NAMESPACE", "FeatureError", "Featuriser"]
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from rbmle.core.types import Rows
 from rbmle.engine.feature_rows import feature_rows
-from rbmle.service.features_reading import ALONE, OTHER, Features
+from rbmle.service.features.reading import ALONE, OTHER, Features
 
 Pairs = tuple[tuple[str, str], ...]
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from rbmle.policies.choices import name_of
 from rbmle.service.dashboard.overview import Overview
-from rbmle.service.metrics import Metrics
+from rbmle.service.http.metrics import Metrics
 from rbmle.service.service import Service
 
 

@@ -6,7 +6,7 @@ from math import asinh
 from typing import Any, NamedTuple
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.hashing import IGNORED, NOTHING, Remembered, remembered
+from rbmle.service.features.hashing import IGNORED, NOTHING, Remembered, remembered
 
 NO_NAMESPACE = ""  # of features that stand in none
 ID_NAMESPACE = "_id"  # names of a client that begin with _ are ignored, so no other is like it

@@ -1,0 +1,1 @@
+"""The service behind HTTP: connections, dialects answered, figures."""
