@@ -47,7 +47,10 @@ class Outcome:
 
     def __str__(self) -> str:
         """Return the figures."""
-        return f"{self.kills} kills in {self.seconds:.0f} s, {self.refusals} refusals (503); {self.verdict}"
+        return (
+            f"{self.kills} kills under load and {self.early} during a start in {self.seconds:.0f} s, "
+            f"{self.refusals} refusals (503); {self.verdict}"
+        )
 
 
 Deed = Callable[[], Awaitable[None]]

@@ -15,7 +15,7 @@ from tests.reliability.wire import LostError, ask_once
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("-c", "from rbmle.cli import main; main()")
-HASTY = ("-m", "tests.reliability.hasty", "0")  # the control, which must lose something
+HASTY = ("-m", "tests.reliability.hasty", "0.2")  # the control, which must lose something
 START_SECONDS = 300.0  # the first start of all compiles kernels
 READY_SECONDS = 120.0
 ADDRESS = re.compile(rb"serves at http://[^:]+:(\d+)")
@@ -40,6 +40,10 @@ class Setup:
 
     def command(self) -> list[str]:
         """Return what to run, and write its settings."""
+        return [sys.executable, *self.program, "serve", "--config", str(self.write())]
+
+    def write(self) -> Path:
+        """Write the settings; return their file."""
         path = self.data.with_suffix(".toml")
         lines = {
             "data": str(self.data),
@@ -56,7 +60,7 @@ class Setup:
         text += ["[features]", f"bits = {self.bits}"]
         text += ["[configuration]", f'reward_wait_time = "{self.wait}"']
         path.write_text("\n".join(text) + "\n")
-        return [sys.executable, *self.program, "serve", "--config", str(path)]
+        return path
 
 
 class Running:

@@ -24,7 +24,20 @@ from rbmle.service.configuration import LearningMode
 from rbmle.service.fold import Fold
 from rbmle.service.logs import Log, Row, open_log
 from rbmle.service.model import MEMORY, Model
-from rbmle.service.records import Decided, Offer, Play, Record, Rewarded, encoded, kind_of
+from rbmle.service.records import (
+    OPERATOR,
+    Configured,
+    Decided,
+    Modelled,
+    Offer,
+    Play,
+    Record,
+    Rewarded,
+    encoded,
+    kind_of,
+)
+from rbmle.service.service import Start
+from rbmle.service.settings import read_settings
 from rbmle.service.statistics import Statistics
 from tests.reliability.running import ROOT, Setup, listening
 from tests.reliability.visitors import ACTIONS, rank_request
@@ -47,11 +60,12 @@ class Past:
     per_second: int = 100
     learned: int = MEMORY.size + 5_000  # the last of them; the others are logged only
 
-    def rows(self, now: int) -> Iterator[Row]:
-        """Yield the records of all events and rewards, in the order of their times, up to now."""
+    def rows(self, start: Start, now: int) -> Iterator[Row]:
+        """Yield all records of a service, in the order of their times, up to now."""
         between = 1000 // self.per_second
         lag = REWARD_MILLISECONDS // between  # in events
         begun = now - between * (self.events + lag)
+        yield from (_row(OPERATOR, None, begun, record) for record in _beginning(start))
         rng = random.Random(self.events)
         for number in range(self.events + lag):
             at = begun + between * number
@@ -86,14 +100,28 @@ def _decided(rng: random.Random, mode: LearningMode) -> Decided:
     )
 
 
-def _row(event: str, request: str, time: int, record: Record) -> Row:
+def _beginning(start: Start) -> list[Record]:
+    """Return what a log begins with."""
+    assert start.policy is not None
+    assert start.featuriser is not None
+    assert start.seed is not None
+    assert start.configuration is not None
+    model = Model(policy=start.policy, featuriser=start.featuriser, seed=start.seed)
+    return [
+        Modelled(settings=model.to_json()),
+        Configured(configuration=start.configuration.to_json()),
+    ]
+
+
+def _row(event: str, request: str | None, time: int, record: Record) -> Row:
     return Row(kind_of(record), event, request, time, encoded(record))
 
 
 def make(setup: Setup, past: Past) -> int:
-    """Append the past to the log of a service that has been started before; return its length."""
+    """Make the log of a service that had a past, and a checkpoint of all of it; return its length."""
+    start = read_settings(setup.write(), {}).start()
     with closing(open_log(setup.place)) as log:
-        rows = past.rows(time.time_ns() // 1_000_000)
+        rows = past.rows(start, time.time_ns() // 1_000_000)
         while batch := list(islice(rows, BATCH)):
             log.append(batch)
         _save(log, setup.data)
@@ -132,13 +160,6 @@ async def begin(setup: Setup, name: str) -> Begun:
     return Begun(listening=heard, ready=ready, answered=answered)
 
 
-async def first_start(setup: Setup) -> None:
-    """Let a service make its log."""
-    async with listening(setup) as service:
-        await service.ready()
-        await service.terminate()
-
-
 def import_seconds() -> float:
     """Return how long it takes to start Python and import what the service needs."""
     begun = time.monotonic()
@@ -156,7 +177,6 @@ def main() -> int:
     past = Past(events=given.events, per_second=given.per_second)
     with tempfile.TemporaryDirectory(prefix="rbmle-start-") as folder:
         setup = Setup(data=Path(folder) / "data", wait="PT10M", policy="", bits=12)
-        asyncio.run(first_start(setup))
         begun = time.monotonic()
         rows = make(setup, past)
         print(f"{rows} rows made and folded in {time.monotonic() - begun:.0f} s", flush=True)

@@ -5,14 +5,13 @@ from pathlib import Path
 
 from tests.contract.log_disk import OnDisk
 from tests.reliability.running import Setup
-from tests.reliability.starting import Past, begin, first_start, make
+from tests.reliability.starting import Past, begin, make
 
 
 def test_a_service_starts_from_its_checkpoint_even_if_it_could_not_read_its_log(
     tmp_path: Path,
 ) -> None:
     setup = Setup(data=tmp_path / "data")
-    asyncio.run(first_start(setup))
     rows = make(setup, Past(events=2000, learned=100))
     OnDisk(path=tmp_path / "data" / "log.db").damage(rows // 2)
     start = asyncio.run(begin(setup, "the first rank"))

@@ -1,5 +1,6 @@
 """The decision service: `rbmle serve` and `rbmle key`."""
 
+import gc
 import os
 import sys
 from importlib.util import find_spec
@@ -100,6 +101,7 @@ def serve(
         lines.append(f"Try it: {line.format(data=settings.data, address=address)}")
         _tell("\n".join(lines))
 
+    _spare_the_collector()
     application = Application(service, keys)
     server = Server(application, binding, started)
     application.stopping = lambda: server.is_stopping
@@ -133,6 +135,13 @@ def key(
     ring = KeyRing(path, os.environ.get("RBMLE_KEY"))
     keys = ring.rotate(which, where) if rotate else ring.keys
     typer.echo(getattr(getattr(keys, scope.lower()), where.value))
+
+
+def _spare_the_collector() -> None:
+    """Let Python look for lost cycles seldom: it stops all threads for tens of milliseconds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _check_installed() -> None:

@@ -23,6 +23,7 @@ from rbmle.core.randomness import Purpose, generator
 from rbmle.core.trees import copied
 from rbmle.core.types import (
     ArmId,
+    Chosen,
     Contexts,
     Decision,
     Encoding,
@@ -108,29 +109,31 @@ class Bandit:
         """
         ids, contexts = self._offer(x, eligible)
         name = f"{self.seed}-{self.decisions}" if id is None else str(id)
-        rng = generator(self.seed, Purpose.INDEX, name)
+        chosen = self.weigh(contexts, name, self.floor if floor is None else floor)
+        self.decisions += id is None
+        chances = chosen.probabilities
+        return Decision(
+            id=name,
+            arm=ids[chosen.place],
+            arms=tuple(ids),
+            indices=chosen.indices,
+            propensity=None if chances is None else float(chances[chosen.place]),
+            probabilities=chances,
+            context=contexts.row(chosen.place),
+        )
+
+    def weigh(self, contexts: Contexts, id: str, floor: float) -> Chosen:
+        """Return which of some contexts to play, and what that was drawn from: a part of `decide`."""
+        rng = generator(self.seed, Purpose.INDEX, id)
         indices = self.policy.index(self.state, contexts, rng)
         if not math.isfinite(np.add.reduce(indices)):
             raise DivergenceError(
                 f"the indices are {indices}, but they must be finite numbers: training has diverged; use a "
                 "smaller rate, Replay() in the place of FullBatch(), or smaller features, and start anew"
             )
-        chances = self._chances(contexts, indices, rng, self.floor if floor is None else floor)
-        if chances is None:
-            place, propensity = choose(indices, rng), None
-        else:
-            place = _draw(chances, rng)
-            propensity = float(chances[place])
-        self.decisions += id is None
-        return Decision(
-            id=name,
-            arm=ids[place],
-            arms=tuple(ids),
-            indices=indices,
-            propensity=propensity,
-            probabilities=chances,
-            context=contexts.row(place),
-        )
+        chances = self._chances(contexts, indices, rng, floor)
+        place = choose(indices, rng) if chances is None else _draw(chances, rng)
+        return Chosen(place, indices, chances)
 
     def learn(
         self, source: Decision | Any, reward: float | None = None, *, arm: ArmId | None = None

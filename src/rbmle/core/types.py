@@ -80,6 +80,14 @@ class Observation:
     reward: float
 
 
+class Chosen(NamedTuple):
+    """Which of some arms to play, by its place, and why."""
+
+    place: int
+    indices: Indices
+    probabilities: Probabilities | None  # None if the policy knows none
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """An answer of a bandit: the arm to play, and what is needed to learn from its reward."""

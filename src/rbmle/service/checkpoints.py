@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from rbmle.core.bandit import Bandit
 from rbmle.core.errors import RBMLEError
 from rbmle.core.files import written_whole
 from rbmle.service.fold import Fold
@@ -81,14 +82,15 @@ class Checkpoints:
         origin, last = origin_of(log), log.last()
         for path in self.paths():
             try:
-                state, bandit = read(path)
+                state, written = read(path)
+                bandit = Model.from_json(state.settings).load(written)
             except _UNFIT as error:
-                yield Restored(path, None, b"", f"it cannot be read: {error}")
+                yield Restored(path, why=f"it cannot be read: {error}")
                 continue
             if state.origin != origin or state.seq > last:
-                yield Restored(path, None, b"", "it is of another log")
+                yield Restored(path, why="it is of another log")
             else:
-                yield Restored(path, state, bandit, "")
+                yield Restored(path, state, bandit, written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,10 @@ class Restored:
     """A checkpoint, or why it is of no use."""
 
     path: Path
-    state: State | None
-    bandit: bytes
-    why: str
+    state: State | None = None
+    bandit: Bandit | None = None
+    written: bytes = b""  # the bandit, as it is in the file
+    why: str = ""
 
 
 def read(path: Path) -> tuple[State, bytes]:
@@ -123,7 +126,7 @@ def check_newest(log: Log, folder: Path | None) -> list[str]:
         fold.apply(stored)
     state = found.state
     given = msgspec.json.encode((fold.settings, fold.joiner.to_json(), statistics))
-    if fold.bandit is None or saved(fold.bandit) != found.bandit:
+    if fold.bandit is None or saved(fold.bandit) != found.written:
         return [f"{found.path.name}: its model is not the one that the log gives"]
     if given != msgspec.json.encode((state.settings, state.joined, state.statistics)):
         return [f"{found.path.name}: what it waits for is not what the log gives"]

@@ -212,11 +212,12 @@ class Decider:
             [action.features for action in actions],
             [action.id for action in actions],
         )
-        decision = published.bandit.decide(contexts, id=seed, floor=configuration.exploration)
-        probabilities = decision.probabilities
+        place, indices, probabilities = published.bandit.weigh(
+            contexts, seed, configuration.exploration
+        )
         if probabilities is None:  # no exploration, and a policy whose index is not random
-            probabilities = frequencies(decision.indices[None])
-        chosen, preferred = eligible[int(decision.arm)], None
+            probabilities = frequencies(indices[None])
+        chosen, preferred = eligible[place], None
         if configuration.learning_mode is not LearningMode.ONLINE:
             shown = baseline if baseline in eligible else eligible[0]
             preferred = eligible[int(np.argmax(probabilities))]
@@ -265,10 +266,12 @@ def answer_of(event: str, decided: Decided) -> RankAnswer:
 
 def _ranking(actions: Sequence[Offer], play: Play) -> list[RankedAction]:
     """Return the chosen action, then the others by their probability; what is not eligible has 0."""
-    chances = dict.fromkeys(range(len(actions)), 0.0)
-    chances |= zip(play.eligible, play.probabilities, strict=True)
-    order = sorted(chances, key=lambda place: (place != play.chosen, -chances[place]))
-    return [RankedAction(actions[place].id, chances[place]) for place in order]
+    chances = [0.0] * len(actions)
+    for place, chance in zip(play.eligible, play.probabilities, strict=True):
+        chances[place] = chance
+    order = sorted(range(len(actions)), key=chances.__getitem__, reverse=True)
+    order.remove(play.chosen)
+    return [RankedAction(actions[place].id, chances[place]) for place in [play.chosen, *order]]
 
 
 def _certain(place: int, n: int) -> Probabilities:

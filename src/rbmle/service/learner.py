@@ -2,18 +2,21 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 
 from rbmle.core.bandit import Bandit
 from rbmle.service.checkpoints import Checkpoints
 from rbmle.service.decider import Published
 from rbmle.service.fold import Fold
+from rbmle.service.logs.base import Stored
 from rbmle.service.logs.errors import LogUnavailable
 from rbmle.service.model import Model
 from rbmle.service.statistics import Statistics
 from rbmle.service.writer import Failure
 
-BATCH = 256  # records that are read at once
+BATCH = 256  # records that are learned between two looks at the clock
+INBOX = 10_000  # records that are held in memory; more wait in the log
 PUBLISH_SECONDS = 0.05  # at least, between two copies
 SHARE = 20  # the copies take no more than one part in this many of the time
 TICK_SECONDS = 1.0
@@ -49,6 +52,7 @@ class Learner:
         self._tick = tick
         self._is_refused = is_refused
         self._interval = checkpoint_seconds
+        self._inbox: deque[Stored] = deque()
         self._wake = threading.Event()
         self._stop = False
         self._known: tuple[int, Bandit | None] = (
@@ -68,8 +72,10 @@ class Learner:
         """Begin to learn."""
         self._thread.start()
 
-    def wake(self) -> None:
-        """Say that there is something new in the log."""
+    def take(self, stored: list[Stored]) -> None:
+        """Take what was stored just now; what does not fit here is read from the log."""
+        if len(self._inbox) < INBOX:
+            self._inbox.extend(stored)
         self._wake.set()
 
     def close(self) -> None:
@@ -106,7 +112,7 @@ class Learner:
     def _learn(self) -> bool:
         """Take in some records; return whether there were any."""
         seq = self.fold.seq
-        for stored in self.fold.log.read(seq, BATCH):
+        for stored in self._next_records():
             with self.lock:
                 self.fold.apply(stored)
             if self.published is not None:
@@ -114,6 +120,16 @@ class Learner:
             if self._stop:
                 break
         return self.fold.seq > seq and not self._stop
+
+    def _next_records(self) -> Iterable[Stored]:
+        """Return the records that come next: from the inbox if they are there, else from the log."""
+        seq = self.fold.seq
+        while self._inbox and self._inbox[0].seq <= seq:
+            self._inbox.popleft()
+        found: list[Stored] = []
+        while self._inbox and len(found) < BATCH and self._inbox[0].seq == seq + len(found) + 1:
+            found.append(self._inbox.popleft())
+        return found or self.fold.log.read(seq, BATCH)
 
     @property
     def _is_stale(self) -> bool:

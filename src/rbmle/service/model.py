@@ -11,17 +11,19 @@ from rbmle.core.policy import Policy
 from rbmle.core.saving import decode, encode, write
 from rbmle.core.types import Contexts, Encoding
 from rbmle.models.history import Memory
-from rbmle.policies.choices import policy_named
+from rbmle.policies.choices import policy_with
 from rbmle.service.features import Featuriser
 from rbmle.service.records import Decided, Features, Play
 
 DEFAULT_POLICY = "neural-rbmle-pc"
+# A third of the paper's m: at most 0.6 % less reward on three datasets, and half the time.
+DEFAULT_SETTINGS = "model.network=Network(width=32)"
 MEMORY = Memory(keep="window", size=20_000)  # so that a service can run for ever
 DRAWS = 128  # that estimate the probabilities of a policy whose index is random
 
 
 def bounded(policy: Any) -> Any:
-    """Return a policy that forgets what is long ago, if it would remember everything."""
+    """Return a policy that forgets what is long ago, if it would remember everything for ever."""
     if getattr(getattr(policy, "model", None), "memory", None) != Memory():
         return policy
     return replace(policy, model=replace(policy.model, memory=MEMORY))
@@ -29,7 +31,7 @@ def bounded(policy: Any) -> Any:
 
 def default_policy() -> Policy[Any]:
     """Return the policy of a service that was told nothing."""
-    return bounded(policy_named(DEFAULT_POLICY))
+    return bounded(policy_with(DEFAULT_POLICY, DEFAULT_SETTINGS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,11 +85,10 @@ class Service:
         statistics = Statistics()
         fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
         found = _restored(checkpoints, self.log, told)
-        if found is not None and found.state is not None:
+        if found is not None and found.state is not None and found.bandit is not None:
             statistics = found.state.statistics
             fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
-            bandit = Model.from_json(found.state.settings).load(found.bandit)
-            fold.resume(found.state.settings, bandit, found.state.joined)
+            fold.resume(found.state.settings, found.bandit, found.state.joined)
         settings = _settings(self.log)
         if settings.model is not None:
             settings.model.warm_up()
@@ -216,8 +215,8 @@ class Service:
             is_closed=pending is None,
         )
 
-    def _stored(self) -> None:
-        self.learner.wake()
+    def _stored(self, stored: list[Stored]) -> None:
+        self.learner.take(stored)
 
     def _published(self) -> Published:
         if self.learner.published is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from rbmle.service.logs.base import DuplicateRequest, Log, Row
+from rbmle.service.logs.base import DuplicateRequest, Log, Row, Stored
 from rbmle.service.timings import Timings
 
 MOST = 256  # calls in one transaction
@@ -23,11 +23,15 @@ class Failure:
     why: str
 
 
+def _forget(stored: list[Stored]) -> None:
+    """Do nothing with what was stored."""
+
+
 class Writer:
     """The only one that appends to the log; what it has answered is on disk."""
 
-    def __init__(self, log: Log, stored: Callable[[], None] = lambda: None) -> None:
-        """Start the thread; `stored` is called after each transaction, in that thread."""
+    def __init__(self, log: Log, stored: Callable[[list[Stored]], None] = _forget) -> None:
+        """Start the thread; `stored` is given what each transaction stored, in that thread."""
         self.log = log
         self.failure: Failure | None = None  # while the log does not take anything
         self.timings = Timings()  # of transactions, in seconds
@@ -91,7 +95,7 @@ class Writer:
         self.failure = None
         self.last = first + len(rows) - 1
         self.timings.add(time.perf_counter() - begun)
-        self._stored()
+        self._stored([Stored(seq, row) for seq, row in enumerate(rows, first)])
         for some, done in calls:
             done.set_result(first)
             first += len(some)

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client import Counter as Count
@@ -35,6 +36,8 @@ class Metrics:
             registry=self._registry,
         )
         self._registry.register(_Live(service))
+        self._counter = cache(self._total.labels)  # its own look-up is dear
+        self._histogram = cache(self._seconds.labels)
 
     def count(self, operation: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -42,8 +45,8 @@ class Metrics:
         if status >= 400:
             self.errors[str(status)] += 1
         self.timings.add(seconds)
-        self._total.labels(operation, status).inc()
-        self._seconds.labels(operation).observe(seconds)
+        self._counter(operation, status).inc()
+        self._histogram(operation).observe(seconds)
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""

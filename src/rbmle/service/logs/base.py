@@ -43,8 +43,10 @@ class Row:
 
     def __post_init__(self) -> None:
         for name, text in (("kind", self.kind), ("event", self.event), ("request", self.request)):
+            if text is None or (text.isascii() and len(text) <= KEY_BYTES):
+                continue
             try:
-                size = len((text or "").encode())
+                size = len(text.encode())
             except UnicodeEncodeError:
                 raise ValueError(
                     f"{name} {text!r} has half of a surrogate pair; give text that UTF-8 can say"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -22,11 +24,12 @@ from rbmle.service.logs.errors import LogDamaged, LogRefused, LogUnavailable
 from rbmle.service.logs.pool import Pool
 
 # Bytes go in and out, so that a damaged text can be read; in the file they are text, for people.
-INSERT = "INSERT INTO log VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?)"
+ROW = "(?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?)"
 SELECT = (
     "SELECT seq, CAST(kind AS BLOB), CAST(event AS BLOB), CAST(request AS BLOB),"
     " time, payload, checksum FROM log "
 )
+MOST_ROWS = 64  # in one statement: for each, other threads wait for this one, and it for them
 # Our statements are always the same, so one that SQLite does not understand meets damaged tables.
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 
@@ -75,7 +78,10 @@ class SQLiteLog:
         try:
             connection.execute("BEGIN IMMEDIATE")
             first = _last(connection) + 1
-            connection.executemany(INSERT, cells_of(first, rows))
+            cells = cells_of(first, rows)
+            for start in range(0, len(cells), MOST_ROWS):
+                some = cells[start : start + MOST_ROWS]
+                connection.execute(_insert(len(some)), list(chain.from_iterable(some)))
             is_committing = True
             connection.execute("COMMIT")
         except apsw.ConstraintError:
@@ -189,6 +195,12 @@ class SQLiteLog:
         return LogDamaged(
             f"the log {self._path} is damaged: {_said(error)}; restore it from a copy"
         )
+
+
+@cache
+def _insert(rows: int) -> str:
+    """Return the statement that stores some rows at once."""
+    return "INSERT INTO log VALUES " + ", ".join([ROW] * rows)
 
 
 def _last(connection: apsw.Connection) -> int:
