@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint types layers bench sdk reliability fuzz clean
+.PHONY: demo test check lint types layers bench sdk reliability load fuzz clean
 
 demo: .venv/package  ## Install, and make the paper's Table 1, shortened, from data that ship with the package
 	@echo "Kernels are compiled on the first run, which takes a minute or two, and kept for the next."
@@ -36,6 +36,11 @@ reliability: .venv/dev  ## Kill, stop, starve and repeat the service, for about 
 	$(BIN)/python -m tests.reliability.repeating --rounds 20 --events 50
 	$(BIN)/python -m tests.reliability.stopping --stops 50
 	$(BIN)/python -m tests.reliability.starting --events 1000000
+	$(BIN)/python -m tests.reliability.trickling --connections 300
+	$(BIN)/python -m tests.contract.log_power_cut 1000
+
+load: .venv/dev  ## Load the service for 30 minutes, side by side with an echo
+	$(BIN)/python -m benchmarks.service --minutes 30
 
 fuzz: .venv/fuzz  ## Send what nobody would send, and compare choices with the logged probabilities
 	$(BIN)/python -m tests.fuzz

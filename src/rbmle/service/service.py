@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,16 +82,18 @@ class Service:
         checkpoints = Checkpoints(start.data)
         checkpoints.tidy()
         _begin(self.log, start)
+        settings = _settings(self.log)
+        assert settings.model is not None  # every log begins with one
         statistics = Statistics()
         fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
-        found = _restored(checkpoints, self.log, told)
+        with ThreadPoolExecutor(1) as beside:  # kernels are loaded while the checkpoint is read
+            warm = beside.submit(settings.model.warm_up)
+            found = _restored(checkpoints, self.log, told)
+            warm.result()
         if found is not None and found.state is not None and found.bandit is not None:
             statistics = found.state.statistics
             fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
             fold.resume(found.state.settings, found.bandit, found.state.joined)
-        settings = _settings(self.log)
-        if settings.model is not None:
-            settings.model.warm_up()
         self._model = settings.model
         self.statistics = statistics
         self.writer = Writer(self.log, self._stored)
@@ -176,7 +178,6 @@ class Service:
     @property
     def model(self) -> Model:
         """Return the settings of the last model that was begun; as soon as it is learned, it decides."""
-        assert self._model is not None  # a log begins with one
         return self._model
 
     def status(self) -> StatusAnswer:
