@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rbmle.service.security.keys import (
@@ -202,6 +202,7 @@ def test_no_more_get_through_than_the_bucket_holds(steps: list[tuple[bool, float
 
 
 @given(st.text(), st.floats(0, 1e12))
+@example("", 68.92)
 def test_any_address_is_counted(address: str, now: float) -> None:
     throttle = Throttle(attempts=1, seconds=60)
     throttle.failed(address, now)

@@ -145,7 +145,7 @@ def _differences(fold: Fold, statistics: Statistics, state: Any, bandit: bytes) 
     assert fold.bandit is not None
     parts = {
         "model": (bandit, saved(fold.bandit)),
-        "events": (state.joined, json.loads(json.dumps(fold.joiner.to_json()))),
+        "events": (state.joined, fold.joiner.joined),
         "statistics": (msgspec.json.encode(state.statistics), msgspec.json.encode(statistics)),
     }
     return [

@@ -18,6 +18,7 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.errors import RBMLEError
 from rbmle.core.files import written_whole
 from rbmle.service.fold import Fold
+from rbmle.service.joining import Joined
 from rbmle.service.logs.base import Log
 from rbmle.service.model import Model, saved
 from rbmle.service.statistics import Statistics
@@ -37,7 +38,7 @@ class State(msgspec.Struct, kw_only=True):
     origin: str  # of the log
     seq: int
     settings: dict[str, Any]
-    joined: dict[str, Any]
+    joined: Joined
     statistics: Statistics
 
 
@@ -61,7 +62,7 @@ class Checkpoints:
             origin=origin_of(fold.log),
             seq=fold.seq,
             settings=fold.settings,
-            joined=fold.joiner.to_json(),
+            joined=fold.joiner.joined,
             statistics=statistics,
         )
         path = self.folder / f"checkpoint-{fold.seq:016d}.rbmle"
@@ -125,7 +126,7 @@ def check_newest(log: Log, folder: Path | None) -> list[str]:
     for stored in log.read(0, found.state.seq):
         fold.apply(stored)
     state = found.state
-    given = msgspec.json.encode((fold.settings, fold.joiner.to_json(), statistics))
+    given = msgspec.json.encode((fold.settings, fold.joiner.joined, statistics))
     if fold.bandit is None or saved(fold.bandit) != found.written:
         return [f"{found.path.name}: its model is not the one that the log gives"]
     if given != msgspec.json.encode((state.settings, state.joined, state.statistics)):

@@ -1,6 +1,6 @@
 """The model as the sum of the log: the same records in the same order give the same model, bit for bit."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.errors import FileError
 from rbmle.core.types import Contexts, Decision
 from rbmle.service.configuration import LearningMode
-from rbmle.service.joining import Joiner, Pending, Settled
+from rbmle.service.joining import Joined, Joiner, Pending, Settled
 from rbmle.service.logs.base import Log, Stored
 from rbmle.service.records import Decided, Imported, Modelled, Play, Reset
 
@@ -79,10 +79,10 @@ class Fold:
         """Return the number of the last record that was taken in."""
         return self.joiner.seq
 
-    def resume(self, settings: dict[str, Any], bandit: Bandit, joined: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint, as if never stopped; `joined` is what `Joiner.to_json` wrote."""
+    def resume(self, settings: dict[str, Any], bandit: Bandit, joined: Joined) -> None:
+        """Go on from a checkpoint, as if never stopped."""
         self.settings, self.model, self.bandit = settings, self.make(settings), bandit
-        self.joiner = Joiner.from_json(joined, self.log, self)
+        self.joiner = Joiner.resume(joined, self.log, self)
 
     def apply(self, stored: Stored) -> None:
         """Take in the next record."""

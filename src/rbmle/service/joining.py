@@ -57,6 +57,17 @@ class Counts(msgspec.Struct, kw_only=True):
     orphan: int = 0  # rewards of an event that never was
 
 
+class Joined(msgspec.Struct, kw_only=True):
+    """What a joiner knows after the records up to `seq`, as JSON can hold it."""
+
+    seq: int
+    time: int
+    pending: dict[str, Pending]
+    early: dict[str, list[Early]]
+    counts: Counts
+    configuration: dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """A slot whose reward is final."""
@@ -109,26 +120,30 @@ class Joiner:
         self._hopes = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
         heapq.heapify(self._hopes)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all that is known, as JSON can hold it."""
-        plain = {
-            name: msgspec.to_builtins(getattr(self, name))
-            for name in ("seq", "time", "pending", "early", "counts")
-        }
-        return plain | {"configuration": self.configuration.to_json()}
+    @property
+    def joined(self) -> Joined:
+        """Return all that is known; it changes as the joiner goes on."""
+        return Joined(
+            seq=self.seq,
+            time=self.time,
+            pending=self.pending,
+            early=self.early,
+            counts=self.counts,
+            configuration=self.configuration.to_json(),
+        )
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any], log: Log, listener: Listener) -> "Joiner":
-        """Return the joiner that `to_json` wrote; it goes on as if it had never stopped."""
+    def resume(cls, joined: Joined, log: Log, listener: Listener) -> "Joiner":
+        """Return a joiner that goes on as if it had never stopped."""
         return cls(
             log=log,
             listener=listener,
-            configuration=ServiceConfiguration.from_json(value["configuration"]),
-            seq=value["seq"],
-            time=value["time"],
-            pending=msgspec.convert(value["pending"], dict[str, Pending]),
-            early=msgspec.convert(value["early"], dict[str, list[Early]]),
-            counts=msgspec.convert(value["counts"], Counts),
+            configuration=ServiceConfiguration.from_json(joined.configuration),
+            seq=joined.seq,
+            time=joined.time,
+            pending=joined.pending,
+            early=joined.early,
+            counts=joined.counts,
         )
 
     def apply(self, stored: Stored) -> None:

@@ -32,12 +32,15 @@ class Learner:
         statistics: Statistics,
         checkpoints: Checkpoints,
         *,
+        prepare: Callable[[], object],
         tick: Callable[[], object],
         is_refused: Callable[[], bool],
         caught_up: bool,
         checkpoint_seconds: float,
     ) -> None:
-        """Make the thread; `tick` writes that time has passed, `is_refused` tells if the last write failed.
+        """Make the thread; `prepare` is done in it first.
+
+        `tick` writes that time has passed, `is_refused` tells if the last write failed.
 
         A model that is not `caught_up` is not published before it has read the whole log once.
         """
@@ -49,6 +52,7 @@ class Learner:
         self.lock = threading.Lock()  # of fold and statistics, held for one record at a time
         self.log_bytes = 0  # as of a short time ago
         self._checkpoints = checkpoints
+        self._prepare = prepare
         self._tick = tick
         self._is_refused = is_refused
         self._interval = checkpoint_seconds
@@ -89,6 +93,7 @@ class Learner:
 
     def _run(self) -> None:
         """Learn until stopped."""
+        self._prepare()
         while not self._stop:
             try:
                 is_behind = self._learn()

@@ -87,11 +87,13 @@ class Model:
         shared: Features = [*decided.context, *play.features]
         return self.contexts(shared, [offer.features], [offer.id])
 
-    def warm_up(self) -> None:
-        """Decide and learn once on a bandit of no use, so that no client waits for a compiler."""
+    def warm_up(self, *, is_learning: bool = True) -> None:
+        """Decide, and learn, once on a bandit of no use, so that no client waits for a compiler."""
         bandit = self.start()
         contexts = self.contexts([{"": 1.0}], [[], []], ["", "-"])
-        bandit.learn(bandit.decide(contexts, id="", floor=0.5), 0.0)
+        decision = bandit.decide(contexts, id="", floor=0.5)
+        if is_learning:
+            bandit.learn(decision, 0.0)
 
     def load(self, saved: bytes) -> Bandit:
         """Return a bandit that `saved` holds, if it is of this kind, or raise FileError."""

@@ -40,6 +40,7 @@ from rbmle.service.statistics import Statistics
 from rbmle.service.writer import Writer
 
 CHECKPOINT_SECONDS = 60.0
+COMPILED_SECONDS = 3.0  # what takes longer was compiled, and not loaded
 STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
 
 
@@ -87,7 +88,7 @@ class Service:
         statistics = Statistics()
         fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
         with ThreadPoolExecutor(1) as beside:  # kernels are loaded while the checkpoint is read
-            warm = beside.submit(settings.model.warm_up)
+            warm = beside.submit(_warm_up, settings.model)
             found = _restored(checkpoints, self.log, told)
             warm.result()
         if found is not None and found.state is not None and found.bandit is not None:
@@ -103,6 +104,7 @@ class Service:
             fold,
             statistics,
             checkpoints,
+            prepare=settings.model.warm_up,
             tick=lambda: self.decider.append(Ticked()),
             is_refused=lambda: self.writer.failure is not None,
             caught_up=found is not None and settings.seq <= fold.seq,
@@ -250,6 +252,14 @@ def _now() -> Stored:
     """Return a record that says how late it is."""
     ticked = Ticked()
     return Stored(1, Row(kind_of(ticked), "", None, _milliseconds(), encoded(ticked)))
+
+
+def _warm_up(model: Model) -> None:
+    """Load the kernels that decide; if they had to be compiled, those that learn are too, before all else."""
+    begun = time.monotonic()
+    model.warm_up(is_learning=False)
+    if time.monotonic() - begun > COMPILED_SECONDS:
+        model.warm_up()
 
 
 def _milliseconds() -> int:

@@ -31,8 +31,8 @@ class Throttle:
         """Return after how many seconds an address may try, 0 for at once; `now` never goes back."""
         empty = self._full.get(network_of(address), now) - now
         wait = empty - self.seconds + self.seconds / self.attempts
-        # A rounding error is no reason to wait a second.
-        return math.ceil(wait) if wait > self.seconds * 1e-9 else 0
+        # A rounding error is no reason to wait a second more.
+        return max(0, math.ceil(wait - self.seconds * 1e-9))
 
     def failed(self, address: str, now: float) -> None:
         """Count a failed attempt."""
