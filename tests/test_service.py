@@ -160,6 +160,7 @@ def test_time_passes_without_any_call(tmp_path: Path) -> None:
     soon = ServiceConfiguration(reward_wait_time=timedelta(seconds=5), default_reward=-1.0)
     with running(small_start(tmp_path, configuration=soon)) as service:
         rank(service, offer("a", "b"))
-        wait_until(lambda: service.fold.joiner.counts.defaulted == 1)
-        assert service.fold.bandit is not None
-        assert service.fold.bandit.round == 1
+        bandit = service.fold.bandit
+        assert bandit is not None
+        wait_until(lambda: bandit.round == 1)
+        assert service.fold.joiner.counts.defaulted == 1

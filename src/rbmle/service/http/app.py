@@ -46,7 +46,7 @@ from rbmle.service.service import NotReadyError, Service
 MOST_BYTES = 2**20  # of a body
 MOST_MODEL_BYTES = 2**28
 BODY_SECONDS = 10.0
-STORE_SECONDS = 0.9  # in which a write is on disk, or refused
+STORE_SECONDS = 0.75  # in which a write is on disk, or refused
 RETRY_SECONDS = 1
 LONGEST_KEY = 256  # of an idempotency key
 
