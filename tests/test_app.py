@@ -134,6 +134,27 @@ def test_what_cannot_be_done_says_so(client: httpx.Client) -> None:
     assert "there is no policy 'new'" in refused.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "bias=abc",
+        "bias={[]:1}",
+        "bias=" + 1000 * "-" + "1",
+        "model=5",
+        "growth=7",
+        "model.network=Network(width=-3)",
+        "model.network=Network(width=1000000000)",
+        "model.likelihood=Network()",
+        "model.memory=Memory(keep='x')",
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused(client: httpx.Client, arguments: str) -> None:
+    settings = {"name": "neural-rbmle-pc", "arguments": arguments}
+    refused = client.put("/personalizer/v1.0/configurations/policy", json=settings)
+    assert refused.status_code == 400, refused.text
+    assert client.get("/readyz").status_code == 200
+
+
 def test_the_same_key_is_one_request(client: httpx.Client) -> None:
     twice = {"idempotency-key": "once"}
     first = client.post("/v1/rank", json=RANK, headers=twice)

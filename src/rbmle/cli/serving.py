@@ -58,6 +58,7 @@ def serve(
     ] = None,
 ) -> None:
     """Decide and learn behind HTTP, with a durable log; RBMLE_KEY sets the first key."""
+    gc.disable()  # until all is loaded, which makes objects by the hundred thousand and no cycles
     _check_installed()
     from rbmle.service.settings import read_settings
 
@@ -139,9 +140,9 @@ def key(
 
 def _spare_the_collector() -> None:
     """Let Python look for lost cycles seldom: it stops all threads for tens of milliseconds."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 def _check_installed() -> None:

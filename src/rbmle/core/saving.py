@@ -89,8 +89,9 @@ def load(path: str | os.PathLike[str] | BinaryIO, policy: Policy[Any] | None = N
         NotImplementedError,
         RuntimeError,
     ) as error:
+        where = path if isinstance(path, str | os.PathLike) else "the file"
         raise FileError(
-            f"{path} is no saved bandit, or it is damaged ({type(error).__name__}: {error}); "
+            f"{where} is no saved bandit, or it is damaged ({type(error).__name__}: {error}); "
             "use a file that Bandit.save wrote, or an older copy of this one"
         ) from error
 

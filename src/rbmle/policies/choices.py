@@ -10,6 +10,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.policies import POLICIES
 
+LONGEST = 100  # of a setting that is shown
 EVERY = "*"  # in the place of a policy's name
 
 
@@ -60,8 +61,13 @@ def policy_with(name: str, settings: str) -> Policy[Any]:
     """
     policy = policy_named(name)
     for setting in settings.split():
-        _, path, value = _split(f"{name}.{setting}")
-        policy = with_setting(policy, path, value)
+        try:
+            _, path, value = _split(f"{name}.{setting}")
+            policy = with_setting(policy, path, value)
+        except (TypeError, ValueError, RecursionError, MemoryError) as error:
+            raise SettingError(
+                f"{name} cannot have {setting[:LONGEST]}: {type(error).__name__} {error}"
+            ) from None
     return policy
 
 

@@ -19,6 +19,7 @@ DEFAULT_POLICY = "neural-rbmle-pc"
 # A third of the paper's m: at most 0.6 % less reward on three datasets, and half the time.
 DEFAULT_SETTINGS = "model.network=Network(width=32)"
 MEMORY = Memory(keep="window", size=20_000)  # so that a service can run for ever
+MOST_WEIGHTS = 2**26  # in a layer
 DRAWS = 128  # that estimate the probabilities of a policy whose index is random
 
 
@@ -41,6 +42,16 @@ class Model:
     policy: Policy[Any] = field(default_factory=default_policy)
     featuriser: Featuriser = field(default_factory=Featuriser)
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for a network that would not fit."""
+        network = getattr(getattr(self.policy, "model", None), "network", None)
+        units = getattr(network, "width", 0)
+        if units * max(self.featuriser.features, units) > MOST_WEIGHTS:
+            raise SettingError(
+                f"a network of {units:,} units over {self.featuriser.features:,} slots of features has more "
+                f"than {MOST_WEIGHTS:,} weights in a layer; use fewer units, or fewer bits"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON can hold them."""
@@ -88,12 +99,20 @@ class Model:
         return self.contexts(shared, [offer.features], [offer.id])
 
     def warm_up(self, *, is_learning: bool = True) -> None:
-        """Decide, and learn, once on a bandit of no use, so that no client waits for a compiler."""
-        bandit = self.start()
-        contexts = self.contexts([{"": 1.0}], [[], []], ["", "-"])
-        decision = bandit.decide(contexts, id="", floor=0.5)
-        if is_learning:
-            bandit.learn(decision, 0.0)
+        """Decide, and learn, once on a bandit of no use, so that no client waits for a compiler.
+
+        Raise SettingError for a policy that cannot.
+        """
+        try:
+            bandit = self.start()
+            contexts = self.contexts([{"": 1.0}], [[], []], ["", "-"])
+            decision = bandit.decide(contexts, id="", floor=0.5)
+            if is_learning:
+                bandit.learn(decision, 0.0)
+        except Exception as error:  # whatever a setting of the wrong kind leads to
+            raise SettingError(
+                f"the policy {self.policy!r} cannot decide and learn: {type(error).__name__} {error}"
+            ) from error
 
     def load(self, saved: bytes) -> Bandit:
         """Return a bandit that `saved` holds, if it is of this kind, or raise FileError."""

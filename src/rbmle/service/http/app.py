@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route as Page
 
 import rbmle
-from rbmle.core.errors import FileError
+from rbmle.core.errors import FileError, SettingError
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.routes import routes
 from rbmle.service.decider import ConflictError, InFlightError
@@ -53,6 +53,7 @@ LONGEST_KEY = 256  # of an idempotency key
 FAULTS: dict[type[Exception], Fault] = {
     FeatureError: Fault.MALFORMED,
     FileError: Fault.MALFORMED,
+    SettingError: Fault.MALFORMED,
     ConflictError: Fault.CONFLICT,
     TooLargeError: Fault.TOO_LARGE,
     TooSlowError: Fault.TIMEOUT,
