@@ -10,7 +10,8 @@ from typing import Any
 from rbmle.policies.choices import policy_with
 from rbmle.service.features import Featuriser
 from rbmle.service.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot
-from rbmle.service.service import Service, Start
+from rbmle.service.service import Service
+from rbmle.service.start import Start
 
 SMALL = "model.network=Network(width=8) model.memory=Memory(keep='window',size=500)"
 PATIENCE = 60.0  # seconds, on a busy machine

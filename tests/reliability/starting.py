@@ -36,8 +36,8 @@ from rbmle.service.records import (
     encoded,
     kind_of,
 )
-from rbmle.service.service import Start
 from rbmle.service.settings import read_settings
+from rbmle.service.start import Start
 from rbmle.service.statistics import Statistics
 from tests.reliability.running import ROOT, Setup, listening
 from tests.reliability.visitors import ACTIONS, rank_request

@@ -1,34 +1,27 @@
 """The service without its network: a log, a thread that writes, one that learns, and decisions between."""
 
-import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import rbmle
-from rbmle.core.errors import RBMLEError, SettingError
-from rbmle.core.policy import Policy
+from rbmle.core.errors import RBMLEError
 from rbmle.service.checkpoints import Checkpoints, Restored
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.decider import Decider, Published, answer_of
-from rbmle.service.features import Featuriser
 from rbmle.service.fold import Fold
 from rbmle.service.joining import Joiner, Pending, Settled
 from rbmle.service.learner import Learner
 from rbmle.service.logs.base import Log, Row, Stored
 from rbmle.service.logs.opening import LOG_FILE, open_log
-from rbmle.service.model import Model, default_policy, saved
+from rbmle.service.model import Model, saved
 from rbmle.service.records import (
-    OPERATOR,
     Configured,
     Decided,
     Imported,
     Modelled,
-    Record,
     Reset,
     Ticked,
     decoded,
@@ -36,32 +29,16 @@ from rbmle.service.records import (
     kind_of,
 )
 from rbmle.service.requests import EventAnswer, StatusAnswer
+from rbmle.service.start import Start, begin, settings_of
 from rbmle.service.statistics import Statistics
 from rbmle.service.writer import Writer
 
-CHECKPOINT_SECONDS = 60.0
 COMPILED_SECONDS = 3.0  # what takes longer was compiled, and not loaded
 STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
 
 
 class NotReadyError(RBMLEError):
     """A service that is still reading its log."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """How a service starts: where it remembers, and what a new log begins with."""
-
-    data: Path
-    log: str | None = None  # its address; None: a file in the folder
-    policy: Policy[Any] | None = (
-        None  # None: that of the log, or the default; so are the next three
-    )
-    featuriser: Featuriser | None = None
-    seed: int | None = None
-    configuration: ServiceConfiguration | None = None
-    is_new_model: bool = False  # begin another model if the log has one that is not the same
-    checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
 class Service:
@@ -82,8 +59,8 @@ class Service:
     def _prepare(self, start: Start, told: Callable[[str], None]) -> None:
         checkpoints = Checkpoints(start.data)
         checkpoints.tidy()
-        _begin(self.log, start)
-        settings = _settings(self.log)
+        begin(self.log, start)
+        settings = settings_of(self.log)
         assert settings.model is not None  # every log begins with one
         statistics = Statistics()
         fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
@@ -264,56 +241,6 @@ def _warm_up(model: Model) -> None:
 
 def _milliseconds() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _begin(log: Log, start: Start) -> None:
-    """Write what a new log begins with, or what is to change in an old one."""
-    before = _settings(log)
-    model = before.model or Model(policy=default_policy(), seed=secrets.randbits(63))
-    parts: dict[str, Any] = {
-        "policy": start.policy,
-        "featuriser": start.featuriser,
-        "seed": start.seed,
-    }
-    wanted = replace(model, **{name: part for name, part in parts.items() if part is not None})
-    records: list[Record] = []
-    if wanted != before.model:
-        if before.model is not None and not start.is_new_model:
-            raise SettingError(
-                f"the log has the model {before.model!r}, but {wanted!r} is asked for; leave the model's "
-                "settings out to go on with it, or begin another one with --new-model"
-            )
-        records.append(Modelled(settings=wanted.to_json()))
-    configuration = start.configuration or before.configuration or ServiceConfiguration()
-    if configuration != before.configuration:
-        records.append(Configured(configuration=configuration.to_json()))
-    if records:
-        now = _milliseconds()
-        rows = [Row(kind_of(record), OPERATOR, None, now, encoded(record)) for record in records]
-        log.append(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    """What the operator wrote last."""
-
-    model: Model | None = None
-    configuration: ServiceConfiguration | None = None
-    seq: int = 0  # of the last record that changed the model
-
-
-def _settings(log: Log) -> _Settings:
-    found = _Settings()
-    for stored in log.of_event(OPERATOR):
-        match decoded(stored.row.kind, stored.row.payload):
-            case Modelled(settings=settings):
-                found = replace(found, model=Model.from_json(settings), seq=stored.seq)
-            case Configured(configuration=configuration):
-                after = ServiceConfiguration.from_json(configuration)
-                found = replace(found, configuration=after)
-            case _:
-                found = replace(found, seq=stored.seq)
-    return found
 
 
 def _restored(checkpoints: Checkpoints, log: Log, told: Callable[[str], None]) -> Restored | None:

@@ -12,7 +12,7 @@ from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
 from rbmle.service.features import Featuriser
 from rbmle.service.http.server import Binding
 from rbmle.service.model import DEFAULT_POLICY, bounded
-from rbmle.service.service import CHECKPOINT_SECONDS, Start
+from rbmle.service.start import CHECKPOINT_SECONDS, Start
 
 DATA = "rbmle-data"
 KEYS_FILE = "keys.json"

@@ -1,0 +1,90 @@
+"""How a service starts, and what a log begins with."""
+
+import secrets
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rbmle.core.errors import SettingError
+from rbmle.core.policy import Policy
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.features import Featuriser
+from rbmle.service.logs.base import Log, Row
+from rbmle.service.model import Model, default_policy
+from rbmle.service.records import (
+    OPERATOR,
+    Configured,
+    Modelled,
+    Record,
+    decoded,
+    encoded,
+    kind_of,
+)
+
+CHECKPOINT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a service starts: where it remembers, and what a new log begins with."""
+
+    data: Path
+    log: str | None = None  # its address; None: a file in the folder
+    policy: Policy[Any] | None = None  # None: that of the log, or the default; as the next three
+    featuriser: Featuriser | None = None
+    seed: int | None = None
+    configuration: ServiceConfiguration | None = None
+    is_new_model: bool = False  # begin another model if the log has one that is not the same
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+
+
+def begin(log: Log, start: Start) -> None:
+    """Write what a new log begins with, or what is to change in an old one."""
+    before = settings_of(log)
+    model = before.model or Model(policy=default_policy(), seed=secrets.randbits(63))
+    parts: dict[str, Any] = {
+        "policy": start.policy,
+        "featuriser": start.featuriser,
+        "seed": start.seed,
+    }
+    wanted = replace(model, **{name: part for name, part in parts.items() if part is not None})
+    records: list[Record] = []
+    if wanted != before.model:
+        if before.model is not None and not start.is_new_model:
+            raise SettingError(
+                f"the log has the model {before.model!r}, but {wanted!r} is asked for; leave the model's "
+                "settings out to go on with it, or begin another one with --new-model"
+            )
+        records.append(Modelled(settings=wanted.to_json()))
+    configuration = start.configuration or before.configuration or ServiceConfiguration()
+    if configuration != before.configuration:
+        records.append(Configured(configuration=configuration.to_json()))
+    if records:
+        now = time.time_ns() // 1_000_000
+        rows = [Row(kind_of(record), OPERATOR, None, now, encoded(record)) for record in records]
+        log.append(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator wrote last."""
+
+    model: Model | None = None
+    configuration: ServiceConfiguration | None = None
+    seq: int = 0  # of the last record that changed the model
+
+
+def settings_of(log: Log) -> Settings:
+    """Return what the operator wrote last."""
+    found = Settings()
+    for stored in log.of_event(OPERATOR):
+        match decoded(stored.row.kind, stored.row.payload):
+            case Modelled(settings=settings):
+                found = replace(found, model=Model.from_json(settings), seq=stored.seq)
+            case Configured(configuration=configuration):
+                after = ServiceConfiguration.from_json(configuration)
+                found = replace(found, configuration=after)
+            case _:
+                found = replace(found, seq=stored.seq)
+    return found
