@@ -47,6 +47,11 @@ def _cache_folder() -> str | None:
 CACHE_FOLDER = _cache_folder()
 
 
+def has_kernels(name: str) -> bool:
+    """Return whether kernels of a file were compiled on this machine before."""
+    return CACHE_FOLDER is not None and any(Path(CACHE_FOLDER).rglob(f"{name}*.nbi"))
+
+
 def _cached(decorate: Callable[[bool], F]) -> F:
     """Return decorate(cache), with numba's cache in our folder and its settings left as they were."""
     settings: Any = numba.config
