@@ -28,7 +28,7 @@ from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
 from rbmle.service.dashboard.static_files import FOLDER, load_files
 from rbmle.service.dashboard.view import View
-from rbmle.service.joining import Counts
+from rbmle.service.events import Counts
 from rbmle.service.records import Decided, Offer, Play
 from rbmle.service.security.keys import Scope
 from rbmle.service.security.throttle import Throttle

@@ -17,9 +17,10 @@ from rbmle.core.contexts import per_arm
 from rbmle.core.trees import leaves
 from rbmle.core.types import Contexts
 from rbmle.service.configuration import Aggregation, ServiceConfiguration
+from rbmle.service.events import Counts, Joined
 from rbmle.service.fold import Fold
-from rbmle.service.joining import Counts, Joined
-from rbmle.service.logs.base import LogUnavailable, Row, Stored
+from rbmle.service.logs.base import Row, Stored
+from rbmle.service.logs.errors import LogUnavailable
 from rbmle.service.logs.memory import MemoryLog
 from rbmle.service.records import (
     Activated,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rbmle.service.logs.base import DuplicateRequest, LogUnavailable, Row
+from rbmle.service.logs.base import Row
+from rbmle.service.logs.errors import DuplicateRequest, LogUnavailable
 from rbmle.service.logs.memory import MemoryLog
 from rbmle.service.writer import Writer
 

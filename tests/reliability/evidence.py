@@ -12,8 +12,8 @@ import msgspec
 
 from rbmle.core.bandit import Bandit
 from rbmle.service.checkpoints import Checkpoints, read
+from rbmle.service.events import Counts
 from rbmle.service.fold import Fold
-from rbmle.service.joining import Counts
 from rbmle.service.logs import Log, open_log
 from rbmle.service.model import Model, saved
 from rbmle.service.statistics import Statistics

@@ -17,8 +17,8 @@ import msgspec
 from rbmle.core.bandit import Bandit
 from rbmle.core.errors import RBMLEError
 from rbmle.core.files import written_whole
+from rbmle.service.events import Joined
 from rbmle.service.fold import Fold
-from rbmle.service.joining import Joined
 from rbmle.service.logs.base import Log
 from rbmle.service.model import Model, saved
 from rbmle.service.statistics import Statistics

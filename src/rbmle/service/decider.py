@@ -16,7 +16,7 @@ from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import frequencies
 from rbmle.core.types import Probabilities
 from rbmle.service.configuration import LearningMode, ServiceConfiguration
-from rbmle.service.logs.base import DuplicateRequest, Log, Row
+from rbmle.service.logs.base import Log, Row
 from rbmle.service.model import Model
 from rbmle.service.records import (
     CLOCK,
@@ -237,11 +237,6 @@ def _fresh_ids() -> Callable[[], str]:
     """Return a source of ids that no other source has."""
     prefix, counter = uuid.uuid4().hex[:20], itertools.count()
     return lambda: f"{prefix}{next(counter):012x}"
-
-
-def is_repeated(error: BaseException) -> bool:
-    """Return whether a write failed because it had been done before."""
-    return isinstance(error, DuplicateRequest)
 
 
 def answer_of(event: str, decided: Decided) -> RankAnswer:

@@ -11,7 +11,8 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.errors import FileError
 from rbmle.core.types import Contexts, Decision
 from rbmle.service.configuration import LearningMode
-from rbmle.service.joining import Joined, Joiner, Pending, Settled
+from rbmle.service.events import Joined, Pending, Settled
+from rbmle.service.joining import Joiner
 from rbmle.service.logs.base import Log, Stored
 from rbmle.service.records import Decided, Imported, Modelled, Play, Reset
 

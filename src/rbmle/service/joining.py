@@ -7,17 +7,14 @@ then is closed, before the record itself is looked at.
 import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import msgspec
 
 from rbmle.service.configuration import Aggregation, ServiceConfiguration
+from rbmle.service.events import Counts, Early, Joined, Listener, Pending, Settled
 from rbmle.service.logs.base import Log, Stored
 from rbmle.service.records import (
     Activated,
     Configured,
     Decided,
-    Play,
     Record,
     Reset,
     Rewarded,
@@ -26,74 +23,6 @@ from rbmle.service.records import (
 
 STALE = 1_000  # deadlines of events that are settled, which may stay
 EARLY = 120_000  # milliseconds by which a reward may come before its rank
-
-
-class Pending(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An event that may still be rewarded; what was offered is in the log."""
-
-    seq: int  # of the decision
-    deadline: int
-    active: bool
-    values: dict[str, tuple[float, int]] = {}  # reward and its time, by slot, before it is final
-    settled: tuple[str, ...] = ()  # slots whose reward is final
-
-
-class Early(msgspec.Struct, frozen=True):
-    """A reward that came before its rank."""
-
-    time: int
-    values: dict[str, float]
-
-
-class Counts(msgspec.Struct, kw_only=True):
-    """What became of events and rewards."""
-
-    decided: int = 0
-    joined: int = 0  # slots with a reward
-    defaulted: int = 0  # slots without one
-    unactivated: int = 0  # events that were never shown
-    duplicate: int = 0  # rewards of a slot that had one
-    late: int = 0  # rewards of an event that was closed
-    orphan: int = 0  # rewards of an event that never was
-
-
-class Joined(msgspec.Struct, kw_only=True):
-    """What a joiner knows after the records up to `seq`, as JSON can hold it."""
-
-    seq: int
-    time: int
-    pending: dict[str, Pending]
-    early: dict[str, list[Early]]
-    counts: Counts
-    configuration: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """A slot whose reward is final."""
-
-    stored: Stored  # the decision as it was logged
-    decided: Decided
-    play: Play  # one of the decision's
-    reward: float
-    reward_time: int | None  # of the last reward that counts; None: there is the default only
-
-    @property
-    def is_joined(self) -> bool:
-        """Return whether a reward came; else it is the default."""
-        return self.reward_time is not None
-
-
-class Listener(Protocol):
-    """Who wants to know what became of events."""
-
-    def settle(self, settled: Settled) -> None:
-        """Take the final reward of a slot."""
-        ...
-
-    def leave(self, event: str, pending: Pending) -> None:
-        """Take an event some of whose slots never get a final reward: not shown, or let go."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from rbmle.core.errors import RBMLEError
 from rbmle.service.checkpoints import Checkpoints, Restored
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.decider import Decider, Published, answer_of
+from rbmle.service.events import Pending, Settled
 from rbmle.service.fold import Fold
-from rbmle.service.joining import Joiner, Pending, Settled
+from rbmle.service.joining import Joiner
 from rbmle.service.learner import Learner
 from rbmle.service.logs.base import Log, Row, Stored
 from rbmle.service.logs.opening import LOG_FILE, open_log

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from rbmle.service.logs.base import DuplicateRequest, Log, Row, Stored
+from rbmle.service.logs.base import Log, Row, Stored
+from rbmle.service.logs.errors import DuplicateRequest
 from rbmle.service.timings import Timings
 
 MOST = 256  # calls in one transaction

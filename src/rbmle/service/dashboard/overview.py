@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from rbmle.service.joining import Counts
+from rbmle.service.events import Counts
 from rbmle.service.security.keys import Scope
 from rbmle.service.security.throttle import Throttle
 from rbmle.service.statistics import Summary

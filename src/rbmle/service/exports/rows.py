@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rbmle.service.joining import Joiner, Pending, Settled
-from rbmle.service.logs.base import Log, LogDamaged, Stored
+from rbmle.service.events import Pending, Settled
+from rbmle.service.joining import Joiner
+from rbmle.service.logs.base import Log, Stored
+from rbmle.service.logs.errors import LogDamaged
 from rbmle.service.records import Decided, Play, Record
 
 

@@ -1,14 +1,12 @@
 """Where the service keeps what happened: one durable, totally ordered log, in SQLite or PostgreSQL."""
 
-from rbmle.service.logs.base import (
+from rbmle.service.logs.base import Log, Row, Stored
+from rbmle.service.logs.errors import (
     DuplicateRequest,
-    Log,
     LogDamaged,
     LogError,
     LogRefused,
     LogUnavailable,
-    Row,
-    Stored,
 )
 from rbmle.service.logs.opening import open_log
 

@@ -4,25 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rbmle.service.logs.errors import (
-    DuplicateRequest,
-    LogDamaged,
-    LogError,
-    LogRefused,
-    LogUnavailable,
-)
-
-__all__ = [
-    "DuplicateRequest",
-    "Log",
-    "LogDamaged",
-    "LogError",
-    "LogRefused",
-    "LogUnavailable",
-    "Row",
-    "Stored",
-]
-
 KEY_BYTES = 2048  # PostgreSQL indexes keys of up to 2704 bytes
 TIME_LIMIT = 2**63  # times are stored in 64 bits
 
