@@ -59,10 +59,7 @@ class Learner:
         self._inbox: deque[Stored] = deque()
         self._wake = threading.Event()
         self._stop = False
-        self._known: tuple[int, Bandit | None] = (
-            -1,
-            None,
-        )  # observations of the last copy, and whose
+        self._known: tuple[int, Bandit | None] = (-1, None)  # of the last copy: rounds, and whose
         self._next = 0.0  # when the next copy may be made
         self._saved = fold.seq
         self._save_at = time.monotonic() + checkpoint_seconds
@@ -92,8 +89,16 @@ class Learner:
             self._save()
 
     def _run(self) -> None:
-        """Learn until stopped."""
-        self._prepare()
+        """Learn until stopped, or say why that cannot go on."""
+        try:
+            self._prepare()
+            self._go_on()
+        except Exception as error:
+            self.broken = f"{type(error).__name__}: {error}"
+            raise
+
+    def _go_on(self) -> None:
+        """Learn what comes, publish it, and save it now and then."""
         while not self._stop:
             try:
                 is_behind = self._learn()
@@ -108,9 +113,6 @@ class Learner:
                 self.failure = self.failure or Failure(time.time(), str(error))
                 time.sleep(RETRY_SECONDS)
                 continue
-            except Exception as error:
-                self.broken = f"{type(error).__name__}: {error}"
-                raise
             self._wake.wait(PUBLISH_SECONDS if self._is_stale else TICK_SECONDS)
             self._wake.clear()
 
