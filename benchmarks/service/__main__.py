@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -17,9 +18,8 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.service.client import Load, load
+from benchmarks.service.client import Load, Traffic, load
 
-CONNECTIONS = 32
 AT_LEAST = 0.40
 
 
@@ -27,46 +27,60 @@ def main(
     turns: int = typer.Option(5, help="Of echo and service, one after the other."),
     seconds: float = typer.Option(6.0, help="Of each."),
     minutes: float = typer.Option(0.0, help="Of a long run after that, with memory."),
+    connections: str = typer.Option("32,64", help="Each has one request at a time."),
     reward_share: float = typer.Option(0.1, help="The part of the events that is rewarded."),
+    bodies: int = typer.Option(64, help="Of each connection; with many, features are mostly new."),
     policy: str = typer.Option("neural-rbmle-pc"),
 ) -> None:
     """Print a table of each turn; then memory as the long run goes on."""
-    console = Console(width=100)
+    console = Console(width=110)
     with (
         tempfile.TemporaryDirectory() as folder,
         _echo() as echo,
         _service(folder, policy) as served,
     ):
         process, port = served
-        table = Table(
-            "turn", "echo /s", "service /s", "ratio", "p50 ms", "p99 ms", "rewards /s", "errors"
-        )
-        ratios = []
-        for turn in range(turns):
-            bare = _load(echo[1], seconds, 0.0)
-            ours = _load(port, seconds, reward_share)
-            ratios.append(ours.ranks_per_second / bare.ranks_per_second)
-            table.add_row(
-                str(turn + 1),
-                f"{bare.ranks_per_second:,.0f}",
-                f"{ours.ranks_per_second:,.0f}",
-                f"{ratios[-1]:.2f}",
-                f"{ours.milliseconds(0.5):.1f}",
-                f"{ours.milliseconds(0.99):.1f}",
-                f"{ours.rewards / seconds:,.0f}",
-                str(len(ours.errors)),
-            )
-        console.print(table)
-        console.print(f"median ratio {median(ratios):.2f}, at least {AT_LEAST:.2f} is wanted")
+        counts = [int(count) for count in connections.split(",")]
+        for count in counts if turns else ():
+            traffic = Traffic(connections=count, reward_share=reward_share, bodies=bodies)
+            _compare(echo[1], port, turns, seconds, traffic, console)
         if minutes:
-            _soak(port, process.pid, minutes, reward_share, console)
+            traffic = Traffic(connections=counts[-1], reward_share=reward_share, bodies=bodies)
+            _soak(port, process.pid, minutes, traffic, console)
 
 
-def _soak(port: int, pid: int, minutes: float, reward_share: float, console: Console) -> None:
+def _compare(
+    echo: int, port: int, turns: int, seconds: float, traffic: Traffic, console: Console
+) -> None:
+    """Print how much of an echo's throughput the service has, turn by turn."""
+    silent = replace(traffic, reward_share=0.0)
+    table = Table(title=f"{traffic.connections} connections, {traffic.bodies} bodies of each")
+    for name in ("turn", "echo /s", "service /s", "ratio", "p50 ms", "p99 ms", "rewards /s"):
+        table.add_column(name, justify="right")
+    table.add_column("errors", justify="right")
+    ratios = []
+    for turn in range(turns):
+        bare, ours = _load(echo, seconds, silent), _load(port, seconds, traffic)
+        ratios.append(ours.ranks_per_second / bare.ranks_per_second)
+        table.add_row(
+            str(turn + 1),
+            f"{bare.ranks_per_second:,.0f}",
+            f"{ours.ranks_per_second:,.0f}",
+            f"{ratios[-1]:.2f}",
+            f"{ours.milliseconds(0.5):.1f}",
+            f"{ours.milliseconds(0.99):.1f}",
+            f"{ours.rewards / seconds:,.0f}",
+            str(len(ours.errors)),
+        )
+    console.print(table)
+    console.print(f"median ratio {median(ratios):.2f}, at least {AT_LEAST:.2f} is wanted\n")
+
+
+def _soak(port: int, pid: int, minutes: float, traffic: Traffic, console: Console) -> None:
     """Print memory and speed, minute by minute."""
     console.print("minute  ranks/s  p99 ms  rewards/s  backlog  resident MiB  errors")
     for minute in range(1, round(minutes) + 1):
-        found = _load(port, 60.0, reward_share)
+        found = _load(port, 60.0, traffic)
         status = urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/status").read().decode()
         backlog = status.partition('"backlog":')[2].partition(",")[0]
         console.print(
@@ -77,9 +91,9 @@ def _soak(port: int, pid: int, minutes: float, reward_share: float, console: Con
             console.print(error.decode(errors="replace"))
 
 
-def _load(port: int, seconds: float, reward_share: float) -> Load:
+def _load(port: int, seconds: float, traffic: Traffic) -> Load:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(load(port, seconds, CONNECTIONS, reward_share))
+        return runner.run(load(port, seconds, traffic))
 
 
 @contextmanager

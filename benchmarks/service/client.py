@@ -1,6 +1,7 @@
 """A client that costs little: raw sockets, one request at a time on each connection."""
 
 import asyncio
+import itertools
 import random
 import time
 from collections import deque
@@ -60,32 +61,55 @@ def body(rng: random.Random) -> bytes:
     )
 
 
-async def load(port: int, seconds: float, connections: int, reward_share: float) -> Load:
-    """Rank for some seconds on all connections; reward a share of the events, on two more."""
+@dataclass(slots=True, kw_only=True)
+class Traffic:
+    """What a load consists of."""
+
+    connections: int = 32
+    reward_share: float = 0.1  # of the events that are rewarded, on connections of their own
+    bodies: int = 64  # different ones of each connection, one after the other
+    _requests: dict[int, list[bytes]] = field(default_factory=dict)
+
+    def requests(self, connection: int) -> list[bytes]:
+        """Return the rank calls of a connection, made once."""
+        if connection not in self._requests:
+            rng = random.Random(connection)
+            made = [_request("/personalizer/v1.0/rank", body(rng)) for _ in range(self.bodies)]
+            self._requests[connection] = made
+        return self._requests[connection]
+
+
+async def load(port: int, seconds: float, traffic: Traffic) -> Load:
+    """Rank for some seconds on all connections, and reward a share of the events."""
     found = Load(seconds)
     events: deque[str] = deque(maxlen=10_000)
+    for connection in range(traffic.connections):
+        traffic.requests(connection)
     end = time.perf_counter() + seconds
-    workers = [_rank(port, end, seed, reward_share, found, events) for seed in range(connections)]
-    if reward_share > 0:
-        workers += [_reward(port, end, seed, found, events) for seed in range(2)]
+    workers = [
+        _rank(port, end, seed, traffic, found, events) for seed in range(traffic.connections)
+    ]
+    if traffic.reward_share > 0:
+        count = max(1, traffic.connections // 8)
+        workers += [_reward(port, end, seed, found, events) for seed in range(count)]
     await asyncio.gather(*workers)
     return found
 
 
 async def _rank(
-    port: int, end: float, seed: int, reward_share: float, found: Load, events: deque[str]
+    port: int, end: float, seed: int, traffic: Traffic, found: Load, events: deque[str]
 ) -> None:
     rng = random.Random(seed)
-    bodies = [_request("/personalizer/v1.0/rank", body(rng)) for _ in range(64)]
+    requests = itertools.cycle(traffic.requests(seed))
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     while time.perf_counter() < end:
         begun = time.perf_counter()
-        status, answer = await _ask(reader, writer, rng.choice(bodies))
+        status, answer = await _ask(reader, writer, next(requests))
         if status != b"201":
             found.errors.append(status + b" " + answer[:200])
             continue
         found.latencies.append(time.perf_counter() - begun)
-        if rng.random() < reward_share:
+        if rng.random() < traffic.reward_share:
             events.append(msgspec.json.decode(answer)["eventId"])
     writer.close()
 
