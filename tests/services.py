@@ -9,6 +9,7 @@ from typing import Any
 
 from rbmle.policies.choices import policy_with
 from rbmle.service.features import Featuriser
+from rbmle.service.records import NO_FEATURES, packed
 from rbmle.service.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot
 from rbmle.service.service import Service
 from rbmle.service.start import Start
@@ -62,8 +63,8 @@ def offer(
     """Return a rank request without features but who asks."""
     return RankRequest(
         event=event,
-        context=[{"who": who}],
-        actions=[Action(id, []) for id in ids],
+        context=packed([{"who": who}]),
+        actions=[Action(id, NO_FEATURES) for id in ids],
         slots=list(slots),
         **others,
     )

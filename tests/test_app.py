@@ -30,7 +30,7 @@ def served(folder: Path, *, has_keys: bool = True) -> Iterator[tuple[httpx.Clien
     keys = KeyRing(folder / "keys.json") if has_keys else None
     addresses: list[str] = []
     app = Application(service, keys)
-    server = Server(app, Binding(port=0), addresses.append)
+    server = Server(app, Binding(port=0), addresses.append, lambda: app.turns)
     app.stopping = lambda: server.is_stopping
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -9,12 +9,14 @@ import pytest
 from scipy import sparse, stats
 
 from rbmle import POLICIES, Bandit, EpsilonGreedy, LinTS, LinUCB, NeuralTS, NeuralUCB, Uniform
+from rbmle.core.contexts import per_arm
 from rbmle.core.errors import (
     ArmError,
     ContextError,
     EligibilityError,
     RewardError,
     SettingError,
+    SnapshotError,
 )
 from rbmle.core.trees import leaves
 
@@ -318,3 +320,39 @@ def test_a_decision_of_another_bandit_is_refused() -> None:
     stranger = Bandit(LinUCB(), arms=["s"], features=2).decide([1.0, 1.0])
     with pytest.raises(ArmError, match="no arm 's'"):
         Bandit(LinUCB(), arms=["a"], features=2).learn(stranger, 1.0)
+
+
+def test_a_snapshot_can_neither_learn_nor_be_saved(tmp_path: Path) -> None:
+    snapshot = Bandit(NeuralUCB(), arms=["a", "b"], features=2).snapshot()
+    with pytest.raises(SnapshotError, match="use the bandit that it is of"):
+        snapshot.learn([1.0, 0.0], arm="a", reward=1.0)
+    with pytest.raises(SnapshotError, match="cannot learn or be saved"):
+        snapshot.save(tmp_path / "bandit")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_fitted_is_remembered_and_found_by_the_next_fit() -> None:
+    fitted, remembered = (Bandit(NeuralUCB(), features=2, encoding="per-arm") for _ in range(2))
+    contexts = per_arm([[1.0, 0.0], [0.0, 1.0]], 2)
+    before = remembered.state.regression.net.theta.first.copy()
+    remembered.learn_all(contexts, [1.0, 0.0], is_fitted=np.zeros(2, bool))
+    np.testing.assert_array_equal(remembered.state.regression.net.theta.first, before)
+    assert remembered.round == remembered.state.round == 2
+    for bandit in (fitted, remembered):
+        for _ in range(20):
+            bandit.learn_all(contexts.row(1), [0.0])
+    known, unknown = (bandit.decide([[1.0, 0.0]]).indices[0] for bandit in (remembered, fitted))
+    assert known > unknown + 0.2  # though no step of its own was on the first context
+
+
+def test_a_batch_that_cannot_be_is_refused_and_leaves_no_trace() -> None:
+    bandit = Bandit(NeuralUCB(), features=2, encoding="per-arm")
+    before, contexts = bytes_of(bandit), per_arm([[1.0, 0.0]], 2)
+    with pytest.raises(RewardError, match="finite"):
+        bandit.learn_all(contexts, [np.nan])
+    with pytest.raises(ContextError, match="one reward for each"):
+        bandit.learn_all(contexts, [1.0, 0.0])
+    with pytest.raises(ContextError, match="3 features"):
+        bandit.learn_all(per_arm([[1.0, 0.0, 0.0]], 3), [1.0])
+    assert bytes_of(bandit) == before
+    assert bandit.round == 0

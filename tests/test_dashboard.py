@@ -29,7 +29,7 @@ from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Se
 from rbmle.service.dashboard.static_files import FOLDER, load_files
 from rbmle.service.dashboard.view import View
 from rbmle.service.events import Counts
-from rbmle.service.records import Decided, Offer, Play
+from rbmle.service.records import NO_FEATURES, Decided, Offer, Play
 from rbmle.service.security.keys import Scope
 from rbmle.service.security.throttle import Throttle
 from rbmle.service.statistics import Statistics
@@ -425,7 +425,11 @@ def count(statistics: Statistics, play: Play, reward: float | None, minute: int 
     """Count a decision, and its reward if it has one."""
     ids = [NASTY, LONG, *"cdefgh"]
     decided = Decided(
-        context=[], actions=[Offer(id=id) for id in ids], plays=[play], digest="", learned=0
+        context=NO_FEATURES,
+        actions=[Offer(id=id) for id in ids],
+        plays=[play],
+        digest="",
+        learned=0,
     )
     statistics.decide(minute * 60_000, decided)
     if reward is not None:

@@ -11,7 +11,7 @@ from rbmle.service.configuration import LearningMode, ServiceConfiguration
 from rbmle.service.decider import ConflictError, InFlightError
 from rbmle.service.features import FeatureError
 from rbmle.service.logs.errors import DuplicateRequest
-from rbmle.service.records import Decided, decoded
+from rbmle.service.records import NO_FEATURES, Decided, decoded, packed
 from rbmle.service.requests import Action, ActivateRequest, RankRequest, RewardRequest, Slot
 from rbmle.service.service import Service
 from tests.services import PATIENCE, learned, offer, rank, reward, running, small_start
@@ -96,7 +96,10 @@ def test_features_that_cannot_be_read_are_refused_and_not_logged(service: Servic
     last = service.writer.last
     with pytest.raises(FeatureError):
         service.decider.rank(
-            RankRequest(context=[{"a": {"b": {"c": 1}}}], actions=[Action("x", [])])  # type: ignore[dict-item]  # too deep
+            RankRequest(
+                context=packed([{"a": {"b": {"c": 1}}}]),  # too deep
+                actions=[Action("x", NO_FEATURES)],
+            )
         )
     assert service.writer.last == last
 

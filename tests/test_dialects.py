@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration
 from rbmle.service.dialects import native, personalizer
@@ -43,6 +44,7 @@ from rbmle.service.dialects.personalizer_settings import (
     encode_model_properties,
     encode_policy,
 )
+from rbmle.service.records import NO_FEATURES, unpacked
 from rbmle.service.requests import (
     ONLY_SLOT,
     Action,
@@ -270,8 +272,8 @@ def test_no_path_is_too_strange_to_route(method: str, raw_path: bytes, query: by
 def test_a_rank_of_the_oldest_client_is_understood() -> None:
     assert personalizer.decode_rank(RANK_V1_0) == RankRequest(
         event="é/1",
-        context=[{"day": "monday"}],
-        actions=[Action("pasta", [{"taste": "salty"}, {"n": 3.0}])],
+        context=Raw(b'[{"day": "monday"}]'),
+        actions=[Action("pasta", Raw(b'[{"taste": "salty"}, {"n": 3}]'))],
         excluded=["juice"],
     )
 
@@ -280,8 +282,8 @@ def test_a_rank_of_the_newest_client_is_understood() -> None:
     rank = personalizer.decode_rank(RANK)
     assert rank.event == "123456789"
     assert [action.id for action in rank.actions] == ["Video1", "Video2"]
-    assert rank.actions[1].features == [{"videoLength": 0.5, "grams": [400.0, 800.0]}]
-    assert rank.context[0] == {"currentContext": {"day": "tuesday", "weather": None}}
+    assert unpacked(rank.actions[1].features) == [{"videoLength": 0.5, "grams": [400, 800]}]
+    assert unpacked(rank.context)[0] == {"currentContext": {"day": "tuesday", "weather": None}}
     assert rank.excluded == ["Video1"]
     assert not rank.deferred
     assert rank.slots == []
@@ -293,8 +295,8 @@ def test_what_a_client_leaves_out_or_sends_as_null_is_none() -> None:
         b'{"actions":[{"id":"a","features":[]}],"contextFeatures":null,"excludedActions":null,'
         b'"eventId":null,"deferActivation":null,"anything":{"else":[1]}}'
     )
-    assert personalizer.decode_rank(least) == RankRequest(actions=[Action("a", [])])
-    assert personalizer.decode_rank(nulls) == RankRequest(actions=[Action("a", [])])
+    assert personalizer.decode_rank(least) == RankRequest(actions=[Action("a", NO_FEATURES)])
+    assert personalizer.decode_rank(nulls) == RankRequest(actions=[Action("a", NO_FEATURES)])
     assert personalizer.decode_rank(least.replace(b"false", b"true")).deferred
 
 
@@ -302,7 +304,7 @@ def test_a_rank_with_slots_is_understood() -> None:
     rank = personalizer.decode_slots_rank(SLOTS_RANK)
     assert rank.slots == [
         Slot(id="Main Article", baseline="News", excluded=["Sports", "Fun"]),
-        Slot(id="Side Bar", baseline="Sports", features=[{"size": "Small"}]),
+        Slot(id="Side Bar", baseline="Sports", features=Raw(b'[{"size":"Small"}]')),
     ]
     assert rank.event == "123456789"
 
@@ -490,7 +492,7 @@ def test_a_body_of_too_many_values_is_refused() -> None:
 def test_commas_in_a_text_are_no_values() -> None:
     features = {str(i): "," * 9000 for i in range(LIMITS.values // 9000 + 1)}
     body = msgspec.json.encode({"actions": [{"id": "a", "features": [features]}]})
-    assert personalizer.decode_rank(body).actions[0].features == [features]
+    assert unpacked(personalizer.decode_rank(body).actions[0].features) == [features]
 
 
 JSON = st.recursive(
@@ -757,13 +759,15 @@ NATIVE_RANK = (
 def test_a_native_rank_is_the_same_request() -> None:
     assert native.decode_rank(NATIVE_RANK) == RankRequest(
         event="e",
-        context=[{"user": {"age": 30.0}, "hour": 12.0}],
-        actions=[Action("a", [{"x": 1.0}]), Action("b", [])],
+        context=Raw(b'[{"user":{"age":30},"hour":12}]'),
+        actions=[Action("a", Raw(b'[{"x":1}]')), Action("b", NO_FEATURES)],
         excluded=["b"],
         deferred=True,
     )
     slots = b'{"actions":[{"id":"a"}],"slots":[{"id":"s","baseline":"a","features":{"y":true}}]}'
-    assert native.decode_rank(slots).slots == [Slot(id="s", baseline="a", features=[{"y": True}])]
+    assert native.decode_rank(slots).slots == [
+        Slot(id="s", baseline="a", features=Raw(b'[{"y":true}]'))
+    ]
 
 
 def test_native_rewards_are_for_an_event_or_its_slots() -> None:

@@ -40,11 +40,13 @@ from rbmle.service.records import (
     Ticked,
     encoded,
     kind_of,
+    packed,
 )
 from tests.contract.log_server import Server, programs
 
 WAIT = 600_000
 START = 1_700_000_000_123  # milliseconds since the epoch
+OVER = WAIT + 877  # when it is over for an event of START: at a whole second
 USUAL = ServiceConfiguration(reward_wait_time=timedelta(milliseconds=WAIT), default_reward=-0.5)
 SUMS = replace(USUAL, reward_aggregation=Aggregation.SUM)
 RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]
@@ -59,8 +61,8 @@ def play(**changes: Any) -> Play:
 
 def decided(**changes: Any) -> Decided:
     usual: dict[str, Any] = {
-        "context": [{"user": {"age": 31}}],
-        "actions": [Offer(id="tea", features=[{"price": 2.5}]), Offer(id="air")],
+        "context": packed([{"user": {"age": 31}}]),
+        "actions": [Offer(id="tea", features=packed([{"price": 2.5}])), Offer(id="air")],
         "plays": [play()],
         "digest": "d",
         "learned": 7,
@@ -166,7 +168,7 @@ def test_the_earliest_reward_counts_or_the_sum_as_configured_at_that_time(tmp_pa
         (3, "sum", decided()),
         (4, "sum", rewarded(0.25)),
         (5, "sum", rewarded(0.5)),
-        (3 + WAIT, "", Ticked()),
+        (1_000 + OVER, "", Ticked()),
     )
     assert rewards(log, tmp_path) == {"first": (0.25, 0.25), "sum": (0.75, 0.75)}
 
@@ -179,8 +181,8 @@ def test_a_reward_counts_within_the_wait_and_two_minutes_before_the_rank(tmp_pat
         (120_000, "too early", decided()),
         (120_000, "just in time", decided()),
         (120_000, "late", decided()),
-        (120_000 + WAIT - 1, "just in time", rewarded(0.5)),
-        (120_000 + WAIT, "late", rewarded(0.5)),
+        (120_000 + OVER - 1, "just in time", rewarded(0.5)),
+        (120_000 + OVER, "late", rewarded(0.5)),
     )
     assert rewards(log, tmp_path) == {
         "early": (0.25, 0.25),
@@ -194,7 +196,7 @@ def test_without_a_configuration_the_usual_one_holds(tmp_path: Path) -> None:
     log = MemoryLog()
     usual = ServiceConfiguration().wait_milliseconds
     tell(log, (0, "e", decided()), (usual - 1, "e", rewarded(1.0)), (usual - 1, "f", decided()))
-    tell(log, (2 * usual - 1, "f", rewarded(1.0)))
+    tell(log, (2 * usual + OVER - WAIT, "f", rewarded(1.0)))
     assert rewards(log, tmp_path) == {"e": (1.0, 1.0), "f": (None, 0.0)}
 
 
@@ -205,8 +207,8 @@ def test_a_deferred_event_has_a_reward_only_if_it_was_shown(tmp_path: Path) -> N
         (1, "shown", rewarded(1.0)),
         (1, "hidden", rewarded(1.0)),
         (2, "shown", Activated()),
-        (WAIT, "open", decided(deferred=True)),
-        (WAIT, "open", rewarded(1.0)),
+        (OVER, "open", decided(deferred=True)),
+        (OVER, "open", rewarded(1.0)),
     )
     assert rewards(log, tmp_path) == {
         "shown": (1.0, 1.0),
@@ -229,7 +231,7 @@ def test_what_is_open_at_the_end_is_written_with_what_it_has(tmp_path: Path) -> 
 
 
 def test_a_reset_leaves_every_decision_in_the_table(tmp_path: Path) -> None:
-    log = kept((0, "e", decided()), (1, "", Reset()), (2, "e", rewarded(1.0)), (WAIT, "", Ticked()))
+    log = kept((0, "e", decided()), (1, "", Reset()), (2, "e", rewarded(1.0)), (OVER, "", Ticked()))
     assert rewards(log, tmp_path) == {"e": (None, None)}
 
 
@@ -240,7 +242,7 @@ def test_an_event_that_is_logged_only_has_its_reward(tmp_path: Path) -> None:
 
 def test_each_slot_is_a_row_with_a_reward_of_its_own(tmp_path: Path) -> None:
     plays = [
-        play(slot="top", features=[{"width": 3}]),
+        play(slot="top", features=packed([{"width": 3}])),
         play(slot="side", eligible=[0], probabilities=[1.0], chosen=0),
     ]
     log = kept((0, "e", decided(plays=plays)), (1, "e", rewarded(1.0, "side")))
@@ -303,7 +305,7 @@ def test_a_label_of_dsjson_is_what_was_learned_and_none_if_nothing_was(tmp_path:
         (0, "zero", decided()),
         (0, "hidden", decided(deferred=True)),
         (1, "zero", rewarded(0.0)),
-        (WAIT, "open", decided()),
+        (OVER, "open", decided()),
     )
     found = {line["EventId"]: line for line in lines(log, tmp_path)}
     assert found["default"]["_label_cost"] == 0.5
@@ -337,7 +339,7 @@ ODD = [
 
 
 def test_names_that_vowpal_wabbit_cannot_read_are_changed_or_left_out(tmp_path: Path) -> None:
-    (line,) = lines(kept((0, "e", decided(context=ODD))), tmp_path)
+    (line,) = lines(kept((0, "e", decided(context=packed(ODD)))), tmp_path)
     (shared,) = line["c"]["FromUrl"]
     assert shared["né"] == {"x": 1}
     assert (shared["n"], shared["nü"]) == ({"": 2}, [1, 2.5])
@@ -357,15 +359,17 @@ def test_vowpal_wabbit_reads_dsjson(tmp_path: Path) -> None:
     python = os.environ.get("RBMLE_VW_PYTHON", sys.executable)
     if python == sys.executable and importlib.util.find_spec("vowpalwabbit") is None:
         pytest.skip("no vowpalwabbit here: pip install vowpalwabbit, or set RBMLE_VW_PYTHON")
-    plays = [play(slot=slot, features=[{"width": 3}]) for slot in ("top", "side")]
+    odd = packed(ODD)
+    strange = decided(context=odd, actions=[Offer(id='é "|:', features=odd)] * 2)
+    plays = [play(slot=slot, features=packed([{"width": 3}])) for slot in ("top", "side")]
     log = kept(
         (0, "plain", decided()),
-        (0, "odd/é \u2028\"'", decided(context=ODD, actions=[Offer(id='é "|:', features=ODD)] * 2)),
+        (0, "odd/é \u2028\"'", strange),
         (0, "slots", decided(plays=plays)),
         (0, "empty", decided(context=[])),
         (1, "plain", rewarded(1.0)),
         (2, "slots", rewarded(0.5, "top")),
-        (WAIT, "open", decided()),
+        (OVER, "open", decided()),
     )
     export(log, tmp_path / "out.dsjson", "dsjson")
     command = [python, "-c", READS, str(tmp_path / "out.dsjson")]
@@ -568,8 +572,8 @@ def test_a_survey_counts_what_refers_to_nothing() -> None:
         (2, "nobody", rewarded(1.0)),
         (3, "nobody", Activated()),
         (3, "e", Activated()),
-        (WAIT, "e", rewarded(1.0)),
-        (WAIT, "soon", rewarded(1.0)),
+        (OVER, "e", rewarded(1.0)),
+        (OVER, "soon", rewarded(1.0)),
     )
     found = survey(log)
     assert found.problems == []

@@ -4,6 +4,7 @@ import math
 import random
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from rbmle import NeuralUCB
 from rbmle.core.errors import RBMLEError, SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Contexts, Observation
-from rbmle.service.features import MOST_PRODUCTS, FeatureError, Featuriser
+from rbmle.service.features import MOST_PRODUCTS, Call, FeatureError, Featuriser
 from rbmle.service.features.hashing import Remembered, feature_hash, interaction_hash, remembered
 from rbmle.service.security.limits import LimitError, check
 
@@ -403,6 +404,100 @@ def test_actions_in_another_order_have_the_same_rows(
         assert _bytes(others.row(place)) == _bytes(together.row(i))
         alone = featuriser.contexts(context, [actions[i]], [ids[i]])
         assert _bytes(alone) == _bytes(together.row(i))
+
+
+def _call(featuriser: Featuriser, context: Any, actions: list[Any], ids: list[str]) -> Call:
+    """Return a call from JSON, as a client sends it."""
+    shared = [msgspec.json.encode(context)]
+    own = [(id, msgspec.json.encode(one)) for id, one in zip(ids, actions, strict=True)]
+    return featuriser.call(shared, own)
+
+
+@pytest.mark.parametrize("bits", [1, 5, 12])
+@pytest.mark.parametrize("interactions", PAIRS)
+@pytest.mark.parametrize("ids_are_features", [True, False])
+def test_rows_of_calls_that_are_stacked_are_to_the_bit_those_of_each(
+    bits: int, interactions: Any, ids_are_features: bool
+) -> None:
+    featuriser = Featuriser(
+        bits=bits, interactions=interactions, ids_are_features=ids_are_features, seed=3
+    )
+    offered: list[tuple[Any, list[Any], list[str]]] = [
+        (CONTEXT, ACTIONS, IDS),
+        ([], [[]], ["a"]),
+        ([{"n": {"x": 1.5}}], ACTIONS[::-1], IDS),
+        (CONTEXT, ACTIONS[:1] * 4, ["d", "e", "f", "g"]),
+    ]
+    together = featuriser.stacked([_call(featuriser, *one) for one in offered])
+    _check_form(together, bits)
+    start = 0
+    for one in offered:
+        part = together.part(start, start + len(one[1]))
+        each = featuriser.contexts(*one)
+        for i in range(len(each)):
+            assert _bytes(part.row(i)) == _bytes(each.row(i))
+        start += len(one[1])
+    assert start == len(together)
+
+
+@pytest.mark.parametrize("interactions", PAIRS)
+def test_features_in_two_arrays_are_those_of_one_array_of_both(interactions: Any) -> None:
+    featuriser = Featuriser(bits=7, interactions=interactions)
+    own = [(id, msgspec.json.encode(one)) for id, one in zip(IDS, ACTIONS, strict=True)]
+    slot = [{"user": {"age": 3}, "wide": True}, {"place": {"at": [1.0]}}]
+    for first, second in ((CONTEXT, slot), ([], slot), (CONTEXT, []), ([], [])):
+        both = featuriser.call([msgspec.json.encode(first + second)], own)
+        two = featuriser.call([msgspec.json.encode(first), msgspec.json.encode(second)], own)
+        assert two.products == both.products
+        assert _bytes(featuriser.stacked([two])) == _bytes(featuriser.stacked([both]))
+
+
+@pytest.mark.parametrize("interactions", PAIRS)
+def test_json_that_is_too_long_to_be_remembered_is_read_alike(interactions: Any) -> None:
+    """Spaces make it long; what it says is the same."""
+    featuriser = Featuriser(bits=7, interactions=interactions, seed=4)
+    short = [(id, msgspec.json.encode(one)) for id, one in zip(IDS, ACTIONS, strict=True)]
+    long = [(id, json + b" " * 2_000) for id, json in short]
+    context = msgspec.json.encode(CONTEXT)
+    expected = _bytes(featuriser.contexts(CONTEXT, ACTIONS, IDS))
+    for _ in range(2):  # the second time, what is short is remembered
+        for shared, own in ((context, short), (context + b" " * 2_000, long)):
+            assert _bytes(featuriser.stacked([featuriser.call([shared], own)])) == expected
+
+
+@pytest.mark.parametrize(
+    "json",
+    [
+        b"",
+        b"{",
+        b"{}",
+        b"null",
+        b"[null]",
+        b'[{"x": NaN}]',
+        b'[{"x": 1e400}]',
+        b'[{"x": 1e16}]',
+        b'[{"x": "\xff"}]',
+        b'[{"x": "\\ud800"}]',
+        b'[{"x": {"y": {}}}]',
+        b'[{"x": [true]}]',
+        b'[{"": 1}]',
+        b"[] []",
+    ],
+)
+def test_json_of_no_features_is_refused_each_time(json: bytes) -> None:
+    for text in (json, json, json + b" " * 2_000):
+        for shared, own in (([text], [("a", b"[]")]), ([b"[]"], [("a", text)])):
+            with pytest.raises(FeatureError):
+                Featuriser().call(shared, own)
+
+
+def test_a_call_of_too_many_products_is_refused_with_its_slot() -> None:
+    side = int(MOST_PRODUCTS**0.5)
+    half, whole = (msgspec.json.encode([{"a": [1.0] * n}]) for n in (side // 2, side))
+    own = [("a", whole)]
+    Featuriser().call([half], own)
+    with pytest.raises(FeatureError, match="products of context and action features, but at most"):
+        Featuriser().call([half, half, half], own)
 
 
 def _check_form(contexts: Contexts, bits: int) -> None:

@@ -1,8 +1,9 @@
 """The model is the sum of the log: joins, waits and defaults, by hand."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,17 +13,24 @@ import msgspec
 import numpy as np
 import pytest
 
-from rbmle import Bandit, LinUCB
+from rbmle import Bandit, LinUCB, Network, NeuralRBMLEPC, Regression
 from rbmle.core.contexts import per_arm
 from rbmle.core.trees import leaves
 from rbmle.core.types import Contexts
+from rbmle.service.budget import Budget
+from rbmle.service.checkpoints import Checkpoints, read
 from rbmle.service.configuration import Aggregation, ServiceConfiguration
-from rbmle.service.events import Counts, Joined
+from rbmle.service.deadlines import STALE, Deadlines
+from rbmle.service.events import Counts, Joined, Pending
 from rbmle.service.fold import Fold
+from rbmle.service.joining import CHUNK
 from rbmle.service.logs.base import Row, Stored
 from rbmle.service.logs.errors import LogUnavailable
 from rbmle.service.logs.memory import MemoryLog
+from rbmle.service.model import saved
+from rbmle.service.recalling import APART
 from rbmle.service.records import (
+    NO_FEATURES,
     Activated,
     Configured,
     Decided,
@@ -37,6 +45,7 @@ from rbmle.service.records import (
     encoded,
     kind_of,
 )
+from rbmle.service.statistics import Statistics
 
 WAIT = 600_000
 USUAL = ServiceConfiguration(reward_wait_time=timedelta(milliseconds=WAIT))
@@ -45,10 +54,12 @@ USUAL = ServiceConfiguration(reward_wait_time=timedelta(milliseconds=WAIT))
 class Story:
     """A log that is written and folded record by record; each observation is what a LinUCB saw."""
 
-    def __init__(self, configuration: ServiceConfiguration = USUAL) -> None:
-        self.log = MemoryLog()
+    def __init__(
+        self, configuration: ServiceConfiguration = USUAL, log: Any = None, make: Any = None
+    ) -> None:
+        self.log = log or MemoryLog()
         self.notes = Notes()
-        self.fold = Fold(log=self.log, make=Linear, watcher=self.notes)
+        self.fold = Fold(log=self.log, make=make or Linear, watcher=self.notes)
         self.tell(0, "", Modelled(settings={"seed": 0}))
         self.tell(0, "", Configured(configuration=configuration.to_json()))
 
@@ -80,6 +91,8 @@ class Story:
 class Linear:
     """A model of two features, one for each action."""
 
+    fits_per_second = 5
+
     def __init__(self, settings: dict[str, Any]) -> None:
         self.seed = settings["seed"]
 
@@ -89,8 +102,8 @@ class Linear:
     def load(self, model: bytes) -> Bandit:
         return Bandit.load(io.BytesIO(model))
 
-    def context(self, decided: Decided, play: Play) -> Contexts:
-        return per_arm(np.eye(2)[[play.chosen]], 2)
+    def played(self, plays: Sequence[tuple[Decided, Play]]) -> Contexts:
+        return per_arm(np.eye(2)[[play.chosen for _, play in plays]], 2)
 
 
 class Notes:
@@ -111,7 +124,11 @@ class Notes:
 def decided(**changes: Any) -> Decided:
     play = Play(eligible=[0, 1], probabilities=[0.9, 0.1], chosen=0)
     usual = Decided(
-        context=[], actions=[Offer(id="a"), Offer(id="b")], plays=[play], digest="d", learned=0
+        context=NO_FEATURES,
+        actions=[Offer(id="a"), Offer(id="b")],
+        plays=[play],
+        digest="d",
+        learned=0,
     )
     return Decided(**{f: getattr(usual, f) for f in usual.__struct_fields__} | changes)
 
@@ -215,7 +232,7 @@ def test_a_reset_starts_anew_and_a_configuration_holds_from_there_on() -> None:
     changed = replace(USUAL, default_reward=1.0)
     story.tell(3, "", Configured(configuration=changed.to_json()))
     story.tell(4, "f", decided())
-    story.tell(4 + WAIT, "", Ticked())
+    story.tell(1_000 + WAIT, "", Ticked())
     assert story.weight == pytest.approx(0.5)
 
 
@@ -261,12 +278,12 @@ def test_a_watcher_hears_of_decisions_before_their_rewards() -> None:
     story.tell(5, "e", Rewarded(values={"": 1.0}))
     story.tell(6, "e", decided())
     story.tell(7, "f", decided(mode="LoggingOnly"))
-    story.tell(7 + WAIT, "", Ticked())
+    story.tell(1_000 + WAIT, "", Ticked())
     assert story.notes.lines == [
         (6, "Online"),
         (6, "", 1.0, True),
         (7, "LoggingOnly"),
-        (7 + WAIT, "", 0.0, False),
+        (1_000 + WAIT, "", 0.0, False),
     ]
     assert story.learned == 1
 
@@ -308,11 +325,11 @@ def test_a_fold_that_resumes_from_a_checkpoint_ends_where_the_other_does(
     joined = msgspec.json.decode(msgspec.json.encode(story.fold.joiner.joined), type=Joined)
     story.bandit.save(tmp_path / "model")
     again = Fold(log=story.log, make=Linear)
-    again.resume({"seed": 0}, Bandit.load(tmp_path / "model"), joined)
+    again.resume({"seed": 0}, Bandit.load(tmp_path / "model"), joined, copy(story.fold.budget))
     story.tell(5, "early", decided())
     story.tell(6, "shown", Activated())
     story.tell(7, "e", Rewarded(values={"": 0.5}))
-    story.tell(WAIT + 9, "", Ticked())
+    story.tell(WAIT + 1_000, "", Ticked())
     for stored in story.log.read(again.seq):
         again.apply(stored)
     assert again.joiner.joined == story.fold.joiner.joined
@@ -342,18 +359,194 @@ def test_a_log_that_cannot_be_read_for_a_while_loses_and_doubles_nothing() -> No
     assert fold.bandit.round == story.learned == 3
 
 
+def test_a_wait_ends_at_a_whole_second_and_never_before_its_time() -> None:
+    story = Story()
+    story.tell(1, "e", decided())
+    story.tell(1_000, "f", decided())
+    story.tell(1_001, "g", decided())
+    story.tell(WAIT + 999, "", Ticked())
+    assert story.learned == 0
+    story.tell(WAIT + 1_000, "", Ticked())
+    assert story.learned == 2
+    assert list(story.fold.joiner.pending) == ["g"]
+    assert story.fold.joiner.next_deadline == WAIT + 2_000
+
+
+def test_events_of_a_second_are_closed_in_the_order_of_their_decisions() -> None:
+    story = Story()
+    for number in (3, 1, 2):
+        story.tell(number, f"e{number}", decided(plays=[play(slot=str(number))]))
+    story.tell(4, "e1", decided(plays=[play(slot="again")]))  # in the place of the other
+    story.tell(WAIT + 1_000, "", Ticked())
+    assert [line[1] for line in story.notes.lines if len(line) == 4] == ["3", "2", "again"]
+
+
+def test_what_is_closed_together_is_read_together() -> None:
+    log = Shaky(MemoryLog())
+    story = Story(log=log)
+    for number in range(CHUNK + 50):
+        story.tell(1 + number, f"e{number}", decided())
+        story.tell(1 + number, "", Ticked())
+    for _ in range(2 * APART):
+        story.tell(999, "", Ticked())
+    story.tell(999, "far", decided())
+    log.reads.clear()
+    story.tell(WAIT + 1_000, "", Ticked())
+    assert story.learned == CHUNK + 51
+    assert len(log.reads) == 4  # of the record itself, of two chunks, and of the one far away
+
+
+def test_a_log_that_fails_amid_a_second_loses_and_doubles_nothing() -> None:
+    story = Story(replace(USUAL, default_reward=0.5))
+    for number in range(3 * CHUNK):
+        story.tell(number, f"e{number}", decided(deferred=number % 7 == 0))
+    story.tell(WAIT + 1_000, "", Ticked())
+    shaky, notes = Shaky(story.log), Notes()
+    fold = Fold(log=shaky, make=Linear, watcher=notes)
+    for stored in story.log.read():
+        if stored.seq == story.fold.seq:
+            shaky.plan = [True, False, True, True, False, True]
+        while fold.seq < stored.seq:
+            with suppress(LogUnavailable):
+                fold.apply(stored)
+    assert not shaky.plan
+    assert fold.joiner.joined == story.fold.joiner.joined
+    assert notes.lines == story.notes.lines
+    assert fold.bandit is not None
+    assert saved(fold.bandit) == saved(story.bandit)
+
+
+def test_no_more_is_fitted_than_the_budget_has_and_all_is_remembered() -> None:
+    story = Story(make=Neural)
+    start = network_of(story.bandit)
+    for number in range(12):
+        story.tell(number, f"e{number}", decided())
+    story.tell(20, "e11", Rewarded(values={"": 1.0}))
+    assert (network_of(story.bandit) != start).any()
+    story.tell(WAIT + 1_000, "", Ticked())  # the bucket is full again, and has 5 for 11
+    after = network_of(story.bandit)
+    assert story.learned == 12
+    story.tell(WAIT + 1_000, "f", decided())
+    story.tell(WAIT + 1_100, "f", Rewarded(values={"": 1.0}))  # half a fit since then
+    np.testing.assert_array_equal(network_of(story.bandit), after)
+    assert story.learned == 13
+    story.tell(WAIT + 1_150, "g", decided())
+    story.tell(WAIT + 1_200, "g", Rewarded(values={"": 1.0}))
+    assert (network_of(story.bandit) != after).any()
+
+
+def test_rewards_that_came_are_fitted_before_default_ones() -> None:
+    story = Story(replace(USUAL, reward_aggregation=Aggregation.SUM), make=Neural)
+    for number in range(1, 9):
+        story.tell(number, f"e{number}", decided())
+    story.tell(10, "e8", Rewarded(values={"": 1.0}))
+    story.tell(WAIT + 1_000, "", Ticked())
+    by_hand = Neural({"seed": 0}).start()
+    is_fitted = np.array([True] * 4 + [False] * 3 + [True])
+    by_hand.learn_all(per_arm([[1.0, 0.0]] * 8, 2), [0.0] * 7 + [1.0], is_fitted=is_fitted)
+    assert saved(story.bandit) == saved(by_hand)
+    assert story.fold.budget == Budget(WAIT + 1_000, 5_000)
+
+
+@pytest.mark.parametrize("at", [5, 60, 61, 100])
+def test_a_budget_goes_on_where_a_checkpoint_left_it(at: int, tmp_path: Path) -> None:
+    story = Story(make=Neural)
+    for number in range(60):
+        story.tell(7 * number, f"e{number}", decided())
+        if number % 5 == 0:
+            story.tell(7 * number + 1, f"e{number}", Rewarded(values={"": float(number % 2)}))
+    for number in range(60):
+        story.tell(WAIT + 30 * number, f"f{number}", decided())
+    first = Fold(log=story.log, make=Neural)
+    for stored in story.log.read(0, at):
+        first.apply(stored)
+    saved_to = Checkpoints(tmp_path).save(first, Statistics())
+    state, bandit = read(saved_to)
+    again = Fold(log=story.log, make=Neural)
+    again.resume(state.settings, Bandit.load(io.BytesIO(bandit)), state.joined, state.budget)
+    for stored in story.log.read(at):
+        again.apply(stored)
+    assert again.joiner.joined == story.fold.joiner.joined
+    assert again.budget == story.fold.budget
+    assert again.bandit is not None
+    assert saved(again.bandit) == saved(story.bandit)
+
+
+@pytest.mark.parametrize("together", [2, 7, 1000])
+def test_records_may_be_learned_together(together: int) -> None:
+    story = Story(make=Neural)
+    for number in range(200):
+        event = f"e{number % 60}"
+        if number < 60:
+            story.tell(9 * number, event, decided())
+        elif number == 130:
+            story.tell(9 * number, "", Reset())
+        elif number == 131:
+            story.tell(9 * number, "late", decided())
+        else:
+            story.tell(9 * number, event, Rewarded(values={"": float(number % 2)}))
+    story.tell(WAIT + 10_000, "", Modelled(settings={"seed": 1}))
+    story.tell(WAIT + 10_000, "f", decided())
+    story.tell(WAIT + 10_001, "f", Rewarded(values={"": 1.0}))
+    fold, records = Fold(log=story.log, make=Neural), list(story.log.read())
+    for start in range(0, len(records), together):
+        for stored in records[start : start + together]:
+            fold.take(stored)
+        fold.learn()
+    assert fold.seq == story.fold.seq
+    assert fold.bandit is not None
+    assert saved(fold.bandit) == saved(story.bandit)
+    assert story.learned == 1
+
+
+def test_events_that_are_settled_at_once_do_not_pile_up() -> None:
+    pending: dict[str, Pending] = {}
+    deadlines = Deadlines(pending)
+    for number in range(3 * STALE):
+        pending[f"e{number}"] = Pending(seq=number, deadline=WAIT, active=True)
+        deadlines.add(f"e{number}")
+        del pending[f"e{number}"]
+        deadlines.forget_stale()
+    assert deadlines.listed <= STALE + 1
+    pending["last"] = Pending(seq=0, deadline=WAIT, active=True)
+    deadlines.add("last")
+    assert deadlines.over(WAIT) == ["last"]
+    assert deadlines.first is None
+
+
+def play(**changes: Any) -> Play:
+    usual: dict[str, Any] = {"eligible": [0, 1], "probabilities": [0.9, 0.1], "chosen": 0}
+    return Play(**usual | changes)
+
+
+def network_of(bandit: Bandit) -> np.ndarray:
+    walk: np.ndarray = bandit.state.regression.walk.theta.output.copy()
+    return walk
+
+
+class Neural(Linear):
+    """A network in the place of the linear model."""
+
+    def start(self) -> Bandit:
+        policy = NeuralRBMLEPC(model=Regression(network=Network(width=4)))
+        return Bandit(policy, features=2, encoding="per-arm", seed=self.seed)
+
+
 class Shaky:
-    """A log that fails some reads."""
+    """A log that fails some reads, and knows how many there were."""
 
     def __init__(self, log: MemoryLog) -> None:
         self.log = log
         self.failures = 0
+        self.plan: list[bool] = []  # whether the next reads fail
+        self.reads: list[int] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.log, name)
 
     def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:
-        if self.failures:
-            self.failures -= 1
+        self.reads.append(after)
+        if self.failures or (self.plan and self.plan.pop(0)):
+            self.failures = max(0, self.failures - 1)
             raise LogUnavailable("the disk does not answer")
         return self.log.read(after, limit)

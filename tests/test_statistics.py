@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from rbmle.service.records import Decided, Offer, Play
+from rbmle.service.records import NO_FEATURES, Decided, Offer, Play
 from rbmle.service.statistics import BINS, MOST_ACTIONS, Statistics, Summary
 from rbmle.service.statistics.estimates import FEWEST, NORMAL_95, Sums
 from rbmle.service.statistics.timeline import MINUTE, MOST_BUCKETS, WINDOW, Timeline
@@ -236,7 +236,11 @@ def test_a_few_actions_are_counted_exactly_and_the_rest_together() -> None:
     for number in range(MOST_ACTIONS + 5):
         play = Play(eligible=[0], probabilities=[1.0], chosen=0)
         one = Decided(
-            context=[], actions=[Offer(id=f"{number:03}")], plays=[play], digest="", learned=0
+            context=NO_FEATURES,
+            actions=[Offer(id=f"{number:03}")],
+            plays=[play],
+            digest="",
+            learned=0,
         )
         for _ in range(2 if number < 3 else 1):
             statistics.decide(0, one)
@@ -279,7 +283,11 @@ def sums_of(plays: Sequence[tuple[float | None, float]]) -> Sums:
 
 def decided(*plays: Play) -> Decided:
     return Decided(
-        context=[], actions=[Offer(id=id) for id in "abcd"], plays=list(plays), digest="", learned=0
+        context=NO_FEATURES,
+        actions=[Offer(id=id) for id in "abcd"],
+        plays=list(plays),
+        digest="",
+        learned=0,
     )
 
 
@@ -296,7 +304,7 @@ def feed(statistics: Statistics, numbers: range) -> None:
     for number in numbers:
         play = Play(eligible=[0, 1], probabilities=[0.3, 0.7], chosen=number % 2)
         one = Decided(
-            context=[],
+            context=NO_FEATURES,
             actions=[Offer(id=f"new {number}"), Offer(id=f"known {number % 40}")],
             plays=[play],
             digest="",

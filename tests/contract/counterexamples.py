@@ -1,14 +1,14 @@
 """One liar for each promise, each a flaw found in published code; the contract must catch them all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from rbmle import Bandit
 from rbmle.core.policy import unknown
-from rbmle.core.types import Contexts, Indices, Observation, Probabilities
+from rbmle.core.types import Batch, Contexts, Indices, Observation, Probabilities
 from rbmle.models.ridge import Ridge, RidgeState
 
 
@@ -201,6 +201,23 @@ class TakesAnyReward(Bandit):
 
 
 # A promise, and a liar that breaks it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidesWithTooLittle(Honest):
+    """Leaves out of a snapshot what its index reads."""
+
+    def essentials(self, state: RidgeState) -> RidgeState:
+        return replace(state, theta=np.zeros_like(state.theta))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnsBatchesBackwards(Honest):
+    """Begins with the newest observation, which gives another model by rounding alone."""
+
+    def update_all(self, state: RidgeState, batch: Batch) -> None:
+        for i in reversed(range(len(batch))):
+            self.model.update(state, batch.observation(i))
+
+
 LIARS: tuple[tuple[str, Any, type[Bandit]], ...] = (
     ("index_is_one_finite_number_for_each_arm", AveragesNothing(), Bandit),
     ("index_is_finite_for_large_small_and_zero_contexts", Overflows(), Bandit),
@@ -213,6 +230,8 @@ LIARS: tuple[tuple[str, Any, type[Bandit]], ...] = (
     ("twins_tie", SeparatesTwins(), Bandit),
     ("a_run_saved_halfway_and_resumed_equals_the_unbroken_run", RemembersOutsideItsState(), Bandit),
     ("a_copied_state_goes_its_own_way", SharesItsState(), Bandit),
+    ("a_snapshot_decides_as_its_original", DecidesWithTooLittle(), Bandit),
+    ("a_batch_is_learned_as_its_observations_one_by_one", LearnsBatchesBackwards(), Bandit),
     ("repr_rebuilds_the_policy", HidesASetting(boldness=1.0), Bandit),
     ("it_learns", NeverLearns(), Bandit),
     ("bad_input_is_refused_and_leaves_the_state_as_it_was", Honest(), LearnsBeforeItChecks),

@@ -14,7 +14,7 @@ import numpy as np
 
 import rbmle
 from rbmle.core.bandit import Bandit
-from rbmle.core.contexts import disjoint, per_arm
+from rbmle.core.contexts import disjoint, per_arm, stacked
 from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import Policy
 from rbmle.core.randomness import Purpose, generator
@@ -146,6 +146,39 @@ def a_copied_state_goes_its_own_way(policy: Policy[Any], make: type[Bandit]) -> 
     assert _bytes(twin.state) == _bytes(bandit.state)
 
 
+def a_snapshot_decides_as_its_original(policy: Policy[Any], make: type[Bandit]) -> None:
+    """Now, and after the original has learned more."""
+    bandit = _trained(policy, make)
+    before = [bandit.decide(_vectors(t)[0], id=str(t)) for t in range(5)]
+    snapshot = bandit.snapshot()
+    _play(bandit, range(ROUNDS, ROUNDS + 20))
+    for t, decision in enumerate(before):
+        again = snapshot.decide(_vectors(t)[0], id=str(t))
+        assert again.arm == decision.arm
+        np.testing.assert_array_equal(again.indices, decision.indices)
+        np.testing.assert_array_equal(again.probabilities, decision.probabilities)
+
+
+def a_batch_is_learned_as_its_observations_one_by_one(
+    policy: Policy[Any], make: type[Bandit]
+) -> None:
+    """Bit for bit, whatever the sizes of batches are, and whichever observations are fitted."""
+    rng, rounds = generator(5, Purpose.ENVIRONMENT, 0), range(150)
+    arms, rewards, some = rng.integers(4, size=150), rng.normal(size=150), rng.random(150) < 0.3
+    seen = [disjoint(_vectors(t)[0], arms[t : t + 1], FEATURES) for t in rounds]
+    plain, whole, sparing, batched = (
+        make(policy, arms=4, features=FEATURES, seed=3) for _ in range(4)
+    )
+    for t in rounds:
+        plain.learn(_vectors(t)[0], arm=int(arms[t]), reward=float(rewards[t]))
+        sparing.learn_all(seen[t], rewards[t : t + 1], is_fitted=some[t : t + 1])
+    _learn_in_batches(whole, seen, rewards, None)
+    assert _bytes(whole.state) == _bytes(plain.state)
+    _learn_in_batches(batched, seen, rewards, some)
+    assert _bytes(batched.state) == _bytes(sparing.state)
+    assert [bandit.round for bandit in (plain, whole, sparing, batched)] == [150] * 4
+
+
 def repr_rebuilds_the_policy(policy: Policy[Any], make: type[Bandit]) -> None:
     """`repr` is the whole truth, and equal policies have equal hashes."""
     names = {name: getattr(rbmle, name) for name in rbmle.__all__} | {
@@ -245,6 +278,8 @@ PROMISES: tuple[Promise, ...] = (
     twins_tie,
     a_run_saved_halfway_and_resumed_equals_the_unbroken_run,
     a_copied_state_goes_its_own_way,
+    a_snapshot_decides_as_its_original,
+    a_batch_is_learned_as_its_observations_one_by_one,
     repr_rebuilds_the_policy,
     it_learns,
     bad_input_is_refused_and_leaves_the_state_as_it_was,
@@ -289,6 +324,15 @@ def _trained(
     bandit = make(policy, arms=4, features=FEATURES, seed=3, encoding=encoding)
     _play(bandit, range(rounds))
     return bandit
+
+
+def _learn_in_batches(
+    bandit: Bandit, seen: list[Contexts], rewards: np.ndarray, is_fitted: np.ndarray | None
+) -> None:
+    """Let the bandit learn in batches of 1, 10, 100 and what is left."""
+    for start, end in ((0, 1), (1, 11), (11, 111), (111, len(seen))):
+        flags = None if is_fitted is None else is_fitted[start:end]
+        bandit.learn_all(stacked(seen[start:end]), rewards[start:end], is_fitted=flags)
 
 
 def _regret(policy: Policy[Any], make: type[Bandit], rounds: int = 400) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import chi2
 
-from rbmle.service.records import Configured, Decided, decoded
+from rbmle.service.records import Configured, Decided, decoded, packed, unpacked
 from rbmle.service.requests import Action, RankRequest, RewardRequest, Slot
 from rbmle.service.service import Service
 from tests.services import PATIENCE, learned
@@ -106,7 +106,7 @@ def agreement(service: Service) -> Agreement:
             assert p.min() >= exploration / len(p) - ROUNDING
             chances = np.zeros(ACTIONS)
             chances[play.eligible] = p
-            group = (decided.context[0]["who"], exploration, play.slot)
+            group = (unpacked(decided.context)[0]["who"], exploration, play.slot)
             by_action[group].add(play.chosen, chances)
             ranges = np.minimum((p * RANGES).astype(int), RANGES - 1)
             chosen = ranges[play.eligible.index(play.chosen)]
@@ -125,24 +125,34 @@ def agreement(service: Service) -> Agreement:
 
 def _decide(service: Service, numbers: range, seed: int) -> None:
     stored: list[Future[int]] = []
-    for number in numbers:
-        rng = Random(f"{seed}/{number}")
-        request = _request(rng, str(number))
-        proposal = service.decider.rank(request)
-        stored.append(proposal.stored)
-        if rng.random() < REWARDED:
-            chosen = [(s.id, s.chosen) for s in proposal.answer.slots]
-            pairs = chosen or [("", proposal.answer.chosen)]
-            who = PEOPLE.index(request.context[0]["who"])
-            values = {slot: float(int(action) % len(PEOPLE) == who) for slot, action in pairs}
-            stored.append(service.decider.reward(RewardRequest(event=str(number), values=values)))
+    for some in _groups(numbers, Random(f"{seed}/{numbers.start}")):
+        rngs = [Random(f"{seed}/{number}") for number in some]
+        requests = [_request(rng, str(n)) for rng, n in zip(rngs, some, strict=True)]
+        drafts = service.decider.draft([(request, None) for request in requests])
+        stored += [service.writer.submit([draft.row]) for draft in drafts]
+        for rng, request, draft in zip(rngs, requests, drafts, strict=True):
+            if rng.random() < REWARDED:
+                chosen = [(s.id, s.chosen) for s in draft.answer.slots]
+                pairs = chosen or [("", draft.answer.chosen)]
+                who = PEOPLE.index(unpacked(request.context)[0]["who"])
+                values = {slot: float(int(action) % len(PEOPLE) == who) for slot, action in pairs}
+                reward = RewardRequest(event=draft.answer.event, values=values)
+                stored.append(service.decider.reward(reward))
     for done in stored:
         done.result(PATIENCE)
 
 
+def _groups(numbers: range, rng: Random) -> Iterator[range]:
+    """Yield the numbers in groups, as calls are decided that come together."""
+    while numbers:
+        size = rng.randint(1, 32)
+        yield numbers[:size]
+        numbers = numbers[size:]
+
+
 def _request(rng: Random, event: str) -> RankRequest:
     count = rng.choice((2, 3, 5, 10, ACTIONS))
-    actions = [Action(str(place), [{"kind": place % 4}]) for place in range(count)]
+    actions = [Action(str(place), packed([{"kind": place % 4}])) for place in range(count)]
     ids = [action.id for action in actions]
     slots: list[Slot] = []
     excluded: list[str] = []
@@ -154,10 +164,9 @@ def _request(rng: Random, event: str) -> RankRequest:
         ]
     elif rng.random() < 0.5:
         excluded = _some(rng, ids, rng.choice(ids))
-    who: dict[str, object] = {"who": rng.choice(PEOPLE)}
     return RankRequest(
         event=event,
-        context=[who],  # type: ignore[list-item]  # a string
+        context=packed([{"who": rng.choice(PEOPLE)}]),
         actions=actions,
         excluded=excluded,
         slots=slots,

@@ -42,9 +42,9 @@ def _served(folder: Path) -> Iterator[Site]:
     service = Service(small_start(folder), told=lambda message: None)
     keys = KeyRing(folder / "keys.json")
     app = Application(service, keys)
-    app.throttle = Throttle(attempts=ENDLESS)
+    app.admission.throttle = Throttle(attempts=ENDLESS)
     addresses: list[str] = []
-    server = Server(app, Binding(port=0), addresses.append)
+    server = Server(app, Binding(port=0), addresses.append, lambda: app.turns)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     wait_until(lambda: addresses and service.problem is None)

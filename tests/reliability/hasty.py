@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from rbmle.cli import main
 from rbmle.service import service
 from rbmle.service.logs.base import Row
-from rbmle.service.writer import Call, Writer
+from rbmle.service.writer import Call, Done, Writer
 
 SECONDS = float(sys.argv.pop(1)) if __name__ == "__main__" else 0.0
 
@@ -19,11 +20,11 @@ SECONDS = float(sys.argv.pop(1)) if __name__ == "__main__" else 0.0
 class HastyWriter(Writer):
     """A writer whose word is worth nothing."""
 
-    def submit(self, rows: Sequence[Row]) -> "Future[int]":
+    def submit(self, rows: Sequence[Row], done: Done | None = None) -> Any:
         super().submit(rows)
-        done: Future[int] = Future()
-        done.set_result(0)
-        return done
+        told: Done = Future() if done is None else done
+        told.set_result(0)
+        return told
 
     def _write(self, calls: list[Call]) -> None:
         time.sleep(SECONDS)

@@ -35,6 +35,7 @@ from rbmle.service.records import (
     Rewarded,
     encoded,
     kind_of,
+    packed,
 )
 from rbmle.service.settings import read_settings
 from rbmle.service.start import Start
@@ -84,14 +85,14 @@ class Past:
 def _decided(rng: random.Random, mode: LearningMode) -> Decided:
     place = rng.choice(("north", "south", "east", "west"))
     context = [{"user": {"age": rng.randrange(90), "place": place}, "day": rng.randrange(7)}]
-    actions = [Offer(id=id, features=[{"price": rng.randrange(9)}]) for id in ACTIONS]
+    actions = [Offer(id=id, features=packed([{"price": rng.randrange(9)}])) for id in ACTIONS]
     play = Play(
         eligible=[0, 1, 2, 3],
         probabilities=[0.85, 0.05, 0.05, 0.05],
         chosen=rng.choice((0, 0, 0, 1, 2, 3)),
     )
     return Decided(
-        context=context,
+        context=packed(context),
         actions=actions,
         plays=[play],
         digest="0" * 32,

@@ -107,7 +107,7 @@ def serve(
 
     _spare_the_collector()
     application = Application(service, keys)
-    server = Server(application, binding, started)
+    server = Server(application, binding, started, lambda: application.turns)
     application.stopping = lambda: server.is_stopping
     try:
         server.run()

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,21 @@ from rbmle.core.errors import (
     EligibilityError,
     RewardError,
     SettingError,
+    SnapshotError,
 )
-from rbmle.core.policy import Policy, choose, frequencies, largest
-from rbmle.core.randomness import Purpose, generator
+from rbmle.core.policy import (
+    DecidesWithLess,
+    LearnsBatches,
+    Policy,
+    choose,
+    frequencies,
+    largest,
+)
+from rbmle.core.randomness import Purpose, generator, uniform
 from rbmle.core.trees import copied
 from rbmle.core.types import (
     ArmId,
+    Batch,
     Chosen,
     Contexts,
     Decision,
@@ -31,6 +41,7 @@ from rbmle.core.types import (
     Observation,
     Probabilities,
 )
+from rbmle.core.weighing import chances_of, drawn
 
 
 class Bandit:
@@ -87,6 +98,7 @@ class Bandit:
         self.floor = float(floor)
         self.draws = int(draws)
         self.arms = None if arms is None else Arms.of(arms)
+        self.is_snapshot = False  # which has what deciding needs, and no more
         self.decisions = 0  # made so far without an id of their own
         self.round = 0  # rewards learned so far
         self.state = policy.init(
@@ -126,14 +138,34 @@ class Bandit:
         """Return which of some contexts to play, and what that was drawn from: a part of `decide`."""
         rng = generator(self.seed, Purpose.INDEX, id)
         indices = self.policy.index(self.state, contexts, rng)
-        if not math.isfinite(np.add.reduce(indices)):
-            raise DivergenceError(
-                f"the indices are {indices}, but they must be finite numbers: training has diverged; use a "
-                "smaller rate, Replay() in the place of FullBatch(), or smaller features, and start anew"
-            )
+        _check_finite(indices)
         chances = self._chances(contexts, indices, rng, floor)
         place = choose(indices, rng) if chances is None else _draw(chances, rng)
         return Chosen(place, indices, chances)
+
+    def weigh_all(
+        self, contexts: Contexts, sizes: Sequence[int], ids: Sequence[str], floor: float
+    ) -> list[Chosen]:
+        """Return what to play in some rounds, whose contexts stand in a row, `sizes` of each.
+
+        A policy that is separate is asked once for all of them, and a round gets the same answer
+        whichever are with it. Of others this is `weigh`, round by round.
+        """
+        ends = np.cumsum(sizes)
+        if not getattr(self.policy, "is_separate", False):
+            parts = zip((ends - sizes).tolist(), ends.tolist(), ids, strict=True)
+            return [self.weigh(contexts.part(a, b), id, floor) for a, b, id in parts]
+        every = self.policy.index(self.state, contexts, generator(self.seed, Purpose.INDEX, ""))
+        _check_finite(every)
+        found: dict[int, Chosen] = {}
+        for size in set(sizes):
+            rounds = [i for i, n in enumerate(sizes) if n == size]
+            indices = every[(ends[rounds] - size)[:, None] + np.arange(size)]
+            chances = chances_of(indices, floor)
+            uniforms = np.array([uniform(self.seed, Purpose.CHOOSE, ids[i]) for i in rounds])
+            places = drawn(chances, uniforms).tolist()
+            found |= dict(zip(rounds, map(Chosen, places, indices, chances), strict=True))
+        return [found[i] for i in range(len(ids))]
 
     def learn(
         self, source: Decision | Any, reward: float | None = None, *, arm: ArmId | None = None
@@ -152,6 +184,36 @@ class Bandit:
         else:
             context = self._played(source, arm)
         self._update(Observation(context=context, reward=_finite(reward)))
+
+    def learn_all(
+        self,
+        contexts: Contexts,
+        rewards: Sequence[float] | np.ndarray,
+        *,
+        is_fitted: np.ndarray | None = None,
+    ) -> None:
+        """Learn what row i of some contexts paid, to the bit as if they came one by one.
+
+        Contexts are those of decisions, `stacked`. An observation that is not `is_fitted` is remembered,
+        but gets no training steps of its own: the next ones visit it as they visit all that is
+        remembered. A policy that is not trained in steps learns all alike.
+        """
+        if contexts.features != self.features or len(contexts) != len(rewards):
+            raise ContextError(
+                f"there are {len(contexts)} contexts of {contexts.features} features and {len(rewards)} "
+                f"rewards, but this bandit has {self.features} features; give one reward for each context"
+            )
+        if not np.isfinite(rewards).all():
+            raise RewardError("a reward is no finite number; leave it out, or clean it")
+        everyone = np.ones(len(rewards), np.bool_)
+        self._update_all(
+            Batch(
+                contexts=contexts,
+                rewards=np.asarray(rewards, np.float64),
+                is_fitted=everyone if is_fitted is None else is_fitted,
+                rng=partial(_stream, self.seed, self.round),
+            )
+        )
 
     def partial_fit(
         self, X: Any, arms: Sequence[ArmId], rewards: Sequence[float] | np.ndarray
@@ -193,9 +255,16 @@ class Bandit:
         self.arms.retire(id)
 
     def snapshot(self) -> "Bandit":
-        """Return a bandit that decides as this one does now, whatever this one learns later."""
-        frozen = copy(self)
-        frozen.state = copied(self.state)
+        """Return a bandit that decides as this one does now, whatever this one learns later.
+
+        It has no more than deciding needs, so it cannot learn, and cannot be saved.
+        """
+        policy, frozen = self.policy, copy(self)
+        if isinstance(policy, DecidesWithLess):
+            frozen.state = copied(policy.essentials(self.state))
+        else:
+            frozen.state = copied(self.state)
+        frozen.is_snapshot = True
         frozen.arms = deepcopy(self.arms)
         return frozen
 
@@ -301,14 +370,46 @@ class Bandit:
 
     def _update(self, seen: Observation) -> None:
         """Learn from one observation."""
-        self.policy.update(self.state, seen, generator(self.seed, Purpose.UPDATE, self.round))
+        self.check_whole()
+        self.policy.update(self.state, seen, _stream(self.seed, self.round, 0))
         self.round += 1
+
+    def _update_all(self, batch: Batch) -> None:
+        """Learn from a batch."""
+        self.check_whole()
+        if isinstance(self.policy, LearnsBatches):
+            self.policy.update_all(self.state, batch)
+        else:
+            for i in range(len(batch)):
+                self.policy.update(self.state, batch.observation(i), batch.rng(i))
+        self.round += len(batch)
+
+    def check_whole(self) -> None:
+        """Raise SnapshotError for a bandit that can only decide."""
+        if self.is_snapshot:
+            raise SnapshotError(
+                "a snapshot decides, and cannot learn or be saved; use the bandit that it is of"
+            )
+
+
+def _stream(seed: int, round: int, i: int) -> np.random.Generator:
+    """Return the stream of the update that is i rounds after a round."""
+    return generator(seed, Purpose.UPDATE, round + i)
 
 
 def _draw(chances: Probabilities, rng: np.random.Generator) -> int:
     """Return an arm drawn from its probability."""
     edges = chances.cumsum()
     return min(bisect_right(edges, rng.random() * edges[-1]), len(edges) - 1)
+
+
+def _check_finite(indices: Indices) -> None:
+    """Raise DivergenceError for indices that say nothing."""
+    if not math.isfinite(np.add.reduce(indices)):
+        raise DivergenceError(
+            f"the indices are {indices}, but they must be finite numbers: training has diverged; use a "
+            "smaller rate, Replay() in the place of FullBatch(), or smaller features, and start anew"
+        )
 
 
 def _finite(reward: float | None) -> float:

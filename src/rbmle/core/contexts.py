@@ -1,5 +1,6 @@
 """From a user's features to contexts: the one border where shapes and numbers are checked."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,15 @@ def per_arm(X: Any, features: int) -> Contexts:
         _starts(lengths), lengths, np.zeros(n, np.int64), indices.astype(np.int32), X[arms, indices]
     )
     return Contexts(rows=rows, features=features)
+
+
+def stacked(several: Sequence[Contexts]) -> Contexts:
+    """Return the rows of several contexts as those of one."""
+    starts, lengths, blocks, indices, values = zip(*(one.rows for one in several), strict=True)
+    ends = np.cumsum([len(part) for part in indices])
+    moved = [part + end - len(own) for part, end, own in zip(starts, ends, indices, strict=True)]
+    parts = (moved, lengths, blocks, indices, values)
+    return Contexts(rows=Rows(*map(np.concatenate, parts)), features=several[0].features)
 
 
 def _entries(x: Any, features: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ RBMLEError
 ├── ArmError           an arm that does not exist, is retired, or was listed twice (a KeyError)
 ├── EligibilityError   no arm to choose from, or arms and rows that do not match (a ValueError)
 ├── DivergenceError    an index that is no finite number: training left the numbers (an ArithmeticError)
+├── SnapshotError      a snapshot that is to learn or to be saved (a TypeError)
 ├── SettingError       a hyperparameter out of its range (a ValueError)
 ├── DatasetError       data that cannot be found or read (a ValueError); in datasets/errors.py
 └── FileError          a saved bandit that is damaged, foreign or from a later version (a ValueError)
@@ -38,6 +39,10 @@ class EligibilityError(RBMLEError, ValueError):
 
 class DivergenceError(RBMLEError, ArithmeticError):
     """An index that is no finite number: training left the numbers."""
+
+
+class SnapshotError(RBMLEError, TypeError):
+    """A snapshot that is to learn or to be saved."""
 
 
 class SettingError(RBMLEError, ValueError):

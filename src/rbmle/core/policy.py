@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.core.types import Contexts, Indices, Observation, Probabilities
+from rbmle.core.types import Batch, Contexts, Indices, Observation, Probabilities
 
 State = TypeVar("State")
 
@@ -16,6 +16,9 @@ class Policy(Protocol[State]):
 
     `index` reads and never learns: asked twice with equal `rng`, it answers twice the same.
     `update` is the only writer of a state, apart from `grow`.
+
+    A policy whose index for an arm depends on that arm's context alone, and on no random numbers, may
+    say so by `is_separate = True`; then many rounds are asked for at once.
     """
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> State:
@@ -42,6 +45,24 @@ class Policy(Protocol[State]):
         A policy that knows the chances returns them; others count them in `draws` draws, or return
         None if `draws` is 0.
         """
+        ...
+
+
+@runtime_checkable
+class LearnsBatches(Protocol):
+    """A policy that learns many observations at once, and need not fit to each of them."""
+
+    def update_all(self, state: Any, batch: Batch) -> None:
+        """Learn a batch, to the bit as if its observations came one by one."""
+        ...
+
+
+@runtime_checkable
+class DecidesWithLess(Protocol):
+    """A policy whose `index` does not read all of its state."""
+
+    def essentials(self, state: Any) -> Any:
+        """Return a state with the same index, without what is needed to learn only."""
         ...
 
 

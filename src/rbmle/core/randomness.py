@@ -37,11 +37,25 @@ def generator(seed: int, purpose: Purpose, t: int | str) -> np.random.Generator:
     >>> bool(a.integers(100) == b.integers(100))
     True
     """
-    text = f"{seed}/{purpose:d}/{type(t).__name__}/{t}"
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+    digest = _digest(seed, purpose, t, 32)
     return np.random.Generator(np.random.PCG64(_Digest(digest)))  # type: ignore[arg-type]  # numpy takes any ISeedSequence
+
+
+def uniform(seed: int, purpose: Purpose, t: int | str) -> float:
+    """Return one number in [0, 1), of (seed, purpose, t); a stream would cost more to begin.
+
+    >>> 0 <= uniform(0, Purpose.CHOOSE, "a") < 1
+    True
+    """
+    return (int.from_bytes(_digest(seed, purpose, t, 8)) >> 11) * 2.0**-53
 
 
 def key(rng: np.random.Generator) -> np.uint64:
     """Draw the key of a kernel's own random numbers."""
     return np.uint64(rng.bit_generator.random_raw())
+
+
+def _digest(seed: int, purpose: Purpose, t: int | str, size: int) -> bytes:
+    """Return random bytes that are a function of all of these."""
+    text = f"{seed}/{purpose:d}/{type(t).__name__}/{t}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).digest()

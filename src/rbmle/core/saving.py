@@ -36,7 +36,8 @@ def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
 
 
 def write(bandit: Bandit, file: BinaryIO) -> None:
-    """Write a bandit to an open file."""
+    """Write a bandit to an open file; raise SnapshotError for what can only decide."""
+    bandit.check_whole()
     arrays, numbers = leaves(bandit.state)
     manifest = {
         "format": FORMAT,

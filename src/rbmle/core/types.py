@@ -1,11 +1,12 @@
 """The values that policies, models and users exchange."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 Indices = Float[np.ndarray, " arms"]
 Probabilities = Float[np.ndarray, " arms"]
@@ -63,6 +64,10 @@ class Contexts:
         one = Rows(zero, lengths[only], blocks[only], indices[entries], values[entries])
         return Contexts(rows=one, features=self.features)
 
+    def part(self, start: int, stop: int) -> "Contexts":
+        """Return the contexts of some arms that follow each other."""
+        return Contexts(rows=rows_at(self.rows, slice(start, stop)), features=self.features)
+
     def dense(self) -> Float[np.ndarray, "arms features"]:
         """Return the features of each arm as a row, without its block."""
         X = np.zeros((len(self), self.features))
@@ -78,6 +83,40 @@ class Observation:
 
     context: Contexts  # of length one
     reward: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Observations in the order in which they are learned."""
+
+    contexts: Contexts  # row i was played
+    rewards: Float[np.ndarray, " n"]
+    is_fitted: Bool[np.ndarray, " n"]  # the others are remembered, for later fits to find
+    rng: Callable[[int], np.random.Generator]  # the stream of observation i
+
+    def __len__(self) -> int:
+        """Return the number of observations."""
+        return len(self.rewards)
+
+    @staticmethod
+    def of(seen: Observation, rng: np.random.Generator) -> "Batch":
+        """Return a batch of one observation, which is fitted."""
+        rewards, is_fitted = np.array([seen.reward], np.float64), np.ones(1, np.bool_)
+        return Batch(contexts=seen.context, rewards=rewards, is_fitted=is_fitted, rng=lambda _: rng)
+
+    def one(self, i: int) -> "Batch":
+        """Return a batch of one of the observations."""
+        only = slice(i, i + 1)
+        return Batch(
+            contexts=self.contexts.row(i),
+            rewards=self.rewards[only],
+            is_fitted=self.is_fitted[only],
+            rng=lambda _: self.rng(i),
+        )
+
+    def observation(self, i: int) -> Observation:
+        """Return one of the observations."""
+        return Observation(context=self.contexts.row(i), reward=float(self.rewards[i]))
 
 
 class Chosen(NamedTuple):

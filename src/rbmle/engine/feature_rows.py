@@ -41,37 +41,55 @@ def feature_rows(
     hashes: UInt64[np.ndarray, " features"],
     values: Float[np.ndarray, " features"],
     counts: Int[np.ndarray, " groups"],
+    sizes: Int[np.ndarray, " calls"],
     codes: Int[np.ndarray, " features"],
     chosen: Bool[np.ndarray, "codes codes"],
     bits: int,
 ) -> Rows:
     """Return (√½, √½ u/‖u‖) for each action, where (1, u) = (1, context) ⊗ (1, action), hashed.
 
-    The first group is the context's, the others are the actions'. Features with the codes c and d are
-    multiplied if chosen[c, d]; if `chosen` is empty, so are `codes`, and all are multiplied. Sums run
-    in the order of the hashes: neither the order in which features came nor the other actions make a
-    difference to any bit of a row.
+    The first group of a call is its context's, and the next `sizes[call]` are its actions'. Features
+    with the codes c and d are multiplied if chosen[c, d]; if `chosen` is empty, so are `codes`, and all
+    are multiplied. Sums run in the order of the hashes: neither the order in which features came nor
+    other actions and calls make a difference to any bit of a row.
     """
     order = _ordered(hashes, values, counts)
     hashes, values = hashes.take(order), values.take(order)
-    n, shared = len(counts) - 1, counts[0]
+    n = len(counts) - len(sizes)
     starts, lengths, blocks = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
-    most = shared * (len(hashes) - shared)
-    indices, sums = np.empty(most, np.int32), np.empty(most)
-    most = shared * counts[1:].max()
+    most, total = _products(counts, sizes)
+    indices, sums = np.empty(total, np.int32), np.empty(total)
     slots, products, places = np.empty(most, np.int32), np.empty(most), np.empty(2 * most, np.int64)
-    start, last = 0, shared
-    for row in range(n):
-        first, last = last, last + counts[row + 1]
-        count = _multiply(
-            hashes, values, order, codes, chosen, shared, first, last, bits, slots, products
-        )
-        _sort(slots[:count], products, bits, places, indices[start:], sums[start:])
-        count = _add_up(indices[start : start + count], sums[start:])
-        _scale(sums[start : start + count])
-        starts[row], lengths[row] = start, count
-        start += count
+    group = row = start = last = 0
+    for size in sizes:
+        context, last = last, last + counts[group]
+        shared = last
+        for own in counts[group + 1 : group + 1 + size]:
+            first, last = last, last + own
+            among = (context, shared, first, last)
+            count = _multiply(hashes, values, order, codes, chosen, among, bits, slots, products)
+            _sort(slots[:count], products, bits, places, indices[start:], sums[start:])
+            count = _add_up(indices[start : start + count], sums[start:])
+            _scale(sums[start : start + count])
+            starts[row], lengths[row] = start, count
+            start += count
+            row += 1
+        group += size + 1
     return Rows(starts, lengths, blocks, indices[:start], sums[:start])
+
+
+@inlined
+def _products(
+    counts: Int[np.ndarray, " groups"], sizes: Int[np.ndarray, " calls"]
+) -> tuple[int, int]:
+    """Return how many products one action has at most, and how many all have."""
+    most = total = group = 0
+    for size in sizes:
+        for own in counts[group + 1 : group + 1 + size]:
+            most = max(most, counts[group] * own)
+            total += counts[group] * own
+        group += size + 1
+    return most, total
 
 
 @inlined
@@ -109,17 +127,16 @@ def _multiply(
     order: Int[np.ndarray, " features"],
     codes: Int[np.ndarray, " features"],
     chosen: Bool[np.ndarray, "codes codes"],
-    shared: int,
-    first: int,
-    last: int,
+    among: tuple[int, int, int, int],
     bits: int,
     slots: Int[np.ndarray, " products"],
     products: Float[np.ndarray, " products"],
 ) -> int:
-    """Write the products of the context's features and those of one action; return how many there are."""
+    """Write the products of the features in two ranges, a context's and an action's; return their number."""
+    context, shared, first, last = among
     mask = np.uint64((1 << bits) - 1)
     count = 0
-    for i in range(shared):
+    for i in range(context, shared):
         for j in range(first, last):
             if len(chosen) > 0 and not chosen[codes[order[i]], codes[order[j]]]:
                 continue

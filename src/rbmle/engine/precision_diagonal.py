@@ -61,19 +61,19 @@ def diagonal_estimates(
         norms[i] = weighted_norm(net, rows, i, h, delta, D)
 
 
-@kernel
-def diagonal_add(net: Net, rows: Rows, weight: float, D: Parameters) -> None:
-    """Z ← Z + weight · diag(g gᵀ), that is D ← D/(1 + weight · g² D), for a single context."""
-    h = np.empty_like(net.theta.biases)
-    delta = np.empty_like(h)
-    enter(net, rows, 0, h)
+@inlined
+def add_gradient(
+    net: Net, rows: Rows, i: int, weight: float, h: Layers, delta: Layers, D: Parameters
+) -> None:
+    """Z ← Z + weight · diag(g_i g_iᵀ), that is D ← D/(1 + weight · g_i² D)."""
+    enter(net, rows, i, h)
     climb(net, h)
     descend(net, 0.0, h, delta)
     last, width = h.shape[0] - 1, h.shape[1]
     kind = h.dtype.type
     one = kind(1)
-    base = rows.blocks[0] * net.features
-    for k in range(rows.starts[0], rows.starts[0] + rows.lengths[0]):
+    base = rows.blocks[i] * net.features
+    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
         row = base + rows.indices[k]
         push = kind(weight * rows.values[k] * rows.values[k])
         for u in range(width):
@@ -94,6 +94,13 @@ def diagonal_add(net: Net, rows: Rows, weight: float, D: Parameters) -> None:
     for u in range(width):
         D.output[u] /= one + push * h[last, u] * h[last, u] * D.output[u]
     D.shift[0] /= one + push * kind(net.biased) * D.shift[0]
+
+
+@kernel
+def diagonal_add(net: Net, rows: Rows, weight: float, D: Parameters) -> None:
+    """Add the gradient of a single context to Z."""
+    h = np.empty_like(net.theta.biases)
+    add_gradient(net, rows, 0, weight, h, np.empty_like(h), D)
 
 
 @kernel

@@ -7,11 +7,11 @@ from jaxtyping import Float, UInt64
 
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
-from rbmle.core.types import Contexts, Observation
+from rbmle.core.types import Batch, Contexts, Observation
 from rbmle.engine.layout import Net, Walk
 from rbmle.models.history import History
 from rbmle.models.regression import Regression
-from rbmle.models.training import View, grown
+from rbmle.models.training import View, grown, no_walk
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +27,13 @@ class EnsembleState:
     def round(self) -> int:
         """Return how many rounds were learned."""
         return self.history.seen
+
+    @property
+    def estimators(self) -> "EnsembleState":
+        """Return the networks, without what training needs."""
+        walks = [no_walk(net) for net in self.nets]
+        history = self.history.forgotten
+        return EnsembleState(nets=self.nets, walks=walks, keys=self.keys, history=history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +68,20 @@ class Ensemble:
 
     def update(self, state: EnsembleState, seen: Observation, rng: np.random.Generator) -> None:
         """Remember an observation, and fit every network to its share."""
+        self.update_all(state, Batch.of(seen, rng))
+
+    def update_all(self, state: EnsembleState, batch: Batch) -> None:
+        """Do so for each observation; the networks stay as they are for those that are not fitted."""
         model = self.model
-        state.history.append(seen, model.memory, rng)
         past = (state.history, model.likelihood, model.pull)
-        for net, walk, share_key in zip(state.nets, state.walks, state.keys, strict=True):
-            view = View(share=self.share, key=int(share_key))
-            model.training.fit(net, walk, *past, view, key(rng))
+        for i in range(len(batch)):
+            rng = batch.rng(i)
+            state.history.append(batch.observation(i), model.memory, rng)
+            if not batch.is_fitted[i]:
+                continue
+            for net, walk, share_key in zip(state.nets, state.walks, state.keys, strict=True):
+                view = View(share=self.share, key=int(share_key))
+                model.training.fit(net, walk, *past, view, key(rng))
 
     def grow(self, state: EnsembleState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -1,6 +1,6 @@
 """Past contexts and rewards, in growing sparse arrays; memory can be capped."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -8,8 +8,10 @@ from jaxtyping import Float, Int
 
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Observation, Rows
+from rbmle.engine.history import FEWEST, Past, Sizes, keep
 
 FIRST_CAPACITY = 64
+ENDLESS = 2**62  # slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,31 @@ class Memory:
             raise SettingError(
                 f"size={self.size} has no meaning where all is kept; use keep='window' or 'reservoir'"
             )
+
+    def count(self, seen: int) -> int:
+        """Return how many observations are kept of so many."""
+        return seen if self.keep == "all" else min(seen, self.size)
+
+    @property
+    def listed(self) -> int:
+        """Return in how many slots observations are kept; the newest may be in the one after them."""
+        return ENDLESS if self.keep == "all" else self.size
+
+    @property
+    def is_random(self) -> bool:
+        """Return whether chance says what is kept."""
+        return self.keep == "reservoir"
+
+    def slot(self, round: int, rng: np.random.Generator) -> int:
+        """Return where the observation of a round goes."""
+        if self.keep == "reservoir" and round >= self.size:
+            return min(int(rng.integers(round + 1)), self.size)
+        return round % self.size if self.keep == "window" else round
+
+    def slots(self, round: int, count: int) -> Int[np.ndarray, " count"]:
+        """Return where the observations from a round on go, if chance has no say."""
+        rounds = np.arange(round, round + count)
+        return rounds % self.size if self.keep == "window" else rounds
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,27 +114,57 @@ class History:
         """Return the contexts as the engine takes them."""
         return Rows(self.starts, self.lengths, self.blocks, self.indices, self.values)
 
+    @property
+    def past(self) -> Past:
+        """Return all arrays as the engine takes them."""
+        return Past(
+            self.rows,
+            self.squares,
+            self.rewards,
+            self.serials,
+            self.places,
+            self.members,
+            self.member_starts,
+            self.member_counts,
+            self.member_limits,
+        )
+
+    @property
+    def sizes(self) -> Sizes:
+        """Return a copy of all numbers as the engine takes them."""
+        return np.array([self.count, self.seen, self.newest, self.pooled, self.slabbed])
+
+    @property
+    def forgotten(self) -> "History":
+        """Return a history that knows how much it has seen, and nothing else."""
+        empty = History.empty(len(self.member_starts), self.values.dtype.name)
+        return replace(empty, seen=self.seen)
+
+    def resize(self, sizes: Sizes) -> None:
+        """Take the numbers that the engine has changed."""
+        self.count, self.seen, self.newest, self.pooled, self.slabbed = sizes.tolist()
+
     def append(self, seen: Observation, memory: Memory, rng: np.random.Generator) -> None:
         """Keep an observation, in place of another where the memory is full."""
-        slot = self._slot(memory, rng)
+        slot, rows = memory.slot(self.seen, rng), seen.context.rows
+        sizes = self.sizes
+        while not keep(self.past, sizes, rows, 0, seen.reward, slot, memory.listed):
+            self.make_room(slot, rows, 0)
+            sizes = self.sizes
+        self.resize(sizes)
+
+    def make_room(self, slot: int, rows: Rows, i: int) -> None:
+        """Make room for row i in a slot: double what is full, or pack it."""
+        length, block = int(rows.lengths[i]), int(rows.blocks[i])
         if slot >= len(self.starts):
             self._more_slots(slot + 1)
-        if slot < self.count:
-            self._leave_block(slot)
-        rows = seen.context.rows
-        length, block = len(rows.indices), int(rows.blocks[0])
-        self.lengths[slot] = 0
-        start = self._pool_start(length)
-        self.indices[start : start + length] = rows.indices
-        self.values[start : start + length] = rows.values
-        self.starts[slot], self.lengths[slot], self.blocks[slot] = start, length, block
-        self.squares[slot] = rows.values @ rows.values
-        self.rewards[slot], self.serials[slot] = seen.reward, self.seen
-        if memory.keep == "all" or slot < memory.size:
-            self._join_block(slot, block)
-            self.count = max(self.count, slot + 1)
-        self.newest = slot
-        self.seen += 1
+        self.lengths[slot] = 0  # what was there is replaced
+        if self.pooled + length > len(self.indices):
+            self._more_entries(length)
+        limit = max(FEWEST, 2 * int(self.member_limits[block]))
+        is_full = self.member_counts[block] == self.member_limits[block]
+        if is_full and self.slabbed + limit > len(self.members):
+            self.members = _longer(self.members, 2 * (self.slabbed + limit))
 
     def grow(self, blocks: int) -> None:
         """Make room for more blocks."""
@@ -116,74 +173,26 @@ class History:
         self.member_counts = np.concatenate([self.member_counts, more])
         self.member_limits = np.concatenate([self.member_limits, more])
 
-    def _slot(self, memory: Memory, rng: np.random.Generator) -> int:
-        """Return where the next observation goes; `memory.size` if it is not kept."""
-        match memory.keep:
-            case "all":
-                return self.count
-            case "window":
-                return self.seen % memory.size
-            case "reservoir":
-                if self.count < memory.size:
-                    return self.count
-                return min(int(rng.integers(self.seen + 1)), memory.size)
-
     def _more_slots(self, needed: int) -> None:
         """Double the number of slots."""
         slots = max(needed, 2 * len(self.starts))
         for name in ("starts", "lengths", "blocks", "squares", "rewards", "serials", "places"):
             setattr(self, name, _longer(getattr(self, name), slots))
 
-    def _pool_start(self, length: int) -> int:
-        """Return where `length` entries fit, after packing or doubling the pool if it is full."""
-        if self.pooled + length > len(self.indices):
-            live = int(self.lengths[: self.count + 1].sum())
-            if 2 * (live + length) <= len(self.indices):
-                self._pack()
-            else:
-                size = max(self.pooled + length, 2 * len(self.indices))
-                self.indices = _longer(self.indices, size)
-                self.values = _longer(self.values, size)
-        start = self.pooled
-        self.pooled += length
-        return start
-
-    def _pack(self) -> None:
-        """Move the live entries to the front of the pool."""
-        indices, values = np.zeros_like(self.indices), np.zeros_like(self.values)
-        at = 0
-        for slot in range(min(self.count + 1, len(self.starts))):
-            start, length = int(self.starts[slot]), int(self.lengths[slot])
-            indices[at : at + length] = self.indices[start : start + length]
-            values[at : at + length] = self.values[start : start + length]
-            self.starts[slot] = at
-            at += length
-        self.indices, self.values, self.pooled = indices, values, at
-
-    def _join_block(self, slot: int, block: int) -> None:
-        """Add an observation to the list of its block."""
-        count, limit = int(self.member_counts[block]), int(self.member_limits[block])
-        if count == limit:
-            limit = max(4, 2 * limit)
-            if self.slabbed + limit > len(self.members):
-                self.members = _longer(self.members, 2 * (self.slabbed + limit))
-            start, to = int(self.member_starts[block]), self.slabbed
-            self.members[to : to + count] = self.members[start : start + count]
-            self.member_starts[block], self.member_limits[block] = to, limit
-            self.slabbed += limit
-        self.members[self.member_starts[block] + count] = slot
-        self.places[slot] = count
-        self.member_counts[block] = count + 1
-
-    def _leave_block(self, slot: int) -> None:
-        """Take an observation out of its block's list; the last one takes its place."""
-        block = int(self.blocks[slot])
-        last = int(self.member_counts[block]) - 1
-        start = int(self.member_starts[block])
-        moved = int(self.members[start + last])
-        self.members[start + self.places[slot]] = moved
-        self.places[moved] = self.places[slot]
-        self.member_counts[block] = last
+    def _more_entries(self, length: int) -> None:
+        """Pack the pool if that gives room, or double it."""
+        live = int(self.lengths[: self.count + 1].sum())
+        if 2 * (live + length) > len(self.indices):
+            size = max(self.pooled + length, 2 * len(self.indices))
+            self.indices = _longer(self.indices, size)
+            self.values = _longer(self.values, size)
+            return
+        lengths = self.lengths[: self.count + 1]
+        starts = np.cumsum(lengths) - lengths
+        moved = np.repeat(self.starts[: len(starts)] - starts, lengths) + np.arange(live)
+        self.indices = _longer(self.indices[moved], len(self.indices))
+        self.values = _longer(self.values[moved], len(self.values))
+        self.starts[: len(starts)], self.pooled = starts, live
 
 
 def _longer(array: np.ndarray, size: int) -> np.ndarray:

@@ -6,13 +6,13 @@ import numpy as np
 
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
-from rbmle.core.types import Contexts, Indices, Observation
-from rbmle.engine.layout import Net, Walk
+from rbmle.core.types import Batch, Contexts, Indices, Observation
+from rbmle.engine.layout import Net, Parameters, Walk
 from rbmle.likelihoods.base import Likelihood
 from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.history import History, Memory
 from rbmle.models.network import Network
-from rbmle.models.training import Replay, Training, View, grown
+from rbmle.models.training import FullBatch, Replay, Training, View, grown, no_walk
 
 ALL = View()
 
@@ -29,6 +29,12 @@ class RegressionState:
     def round(self) -> int:
         """Return how many rounds were learned; the paper's t is one more."""
         return self.history.seen
+
+    @property
+    def estimator(self) -> "RegressionState":
+        """Return the network and its round, without what training needs."""
+        history = self.history.forgotten
+        return RegressionState(net=self.net, walk=no_walk(self.net), history=history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +74,32 @@ class Regression:
         self, state: RegressionState, seen: Observation, rng: np.random.Generator, view: View = ALL
     ) -> None:
         """Remember an observation, and fit again to what is seen of the history."""
-        state.history.append(seen, self.memory, rng)
-        past = (state.history, self.likelihood, self.pull)
-        self.training.fit(state.net, state.walk, *past, view, key(rng))
+        self.update_all(state, Batch.of(seen, rng), view)
+
+    def update_all(
+        self,
+        state: RegressionState,
+        batch: Batch,
+        view: View = ALL,
+        push: float = 0.0,
+        D: Parameters | None = None,
+    ) -> None:
+        """Remember each observation; if it is to be fitted, fit again to what is seen of the history.
+
+        Where the training is a replay, 1/D grows by push · g(x; θ̂)² after each; None: there is no D.
+        """
+        net, walk, history = state.net, state.walk, state.history
+        match self.training:
+            case Replay() as training:
+                fit = (self.likelihood, self.pull, view, push, net.theta if D is None else D)
+                training.learn(net, walk, history, self.memory, batch, *fit)
+            case FullBatch() as training:
+                for i in range(len(batch)):
+                    rng = batch.rng(i)
+                    history.append(batch.observation(i), self.memory, rng)
+                    if batch.is_fitted[i]:
+                        past = (history, self.likelihood, self.pull)
+                        training.fit(net, walk, *past, view, key(rng))
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

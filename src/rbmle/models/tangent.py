@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from rbmle.core.types import Contexts, Indices, Observation
-from rbmle.models.precision import Precision
+from rbmle.core.types import Batch, Contexts, Indices, Observation
+from rbmle.models.precision import Diagonal, Precision
 from rbmle.models.regression import Regression, RegressionState
+from rbmle.models.training import Replay
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,6 +22,11 @@ class TangentState:
     def round(self) -> int:
         """Return how many rounds were learned; the paper's t is one more."""
         return self.regression.round
+
+    @property
+    def estimator(self) -> "TangentState":
+        """Return θ̂, Z and the round, without what training needs."""
+        return TangentState(regression=self.regression.estimator, precision=self.precision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +57,20 @@ class Tangent:
 
     def update(self, state: TangentState, seen: Observation, rng: np.random.Generator) -> None:
         """Fit θ̂, then Z ← Z + g(x_t; θ̂) g(x_t; θ̂)ᵀ/m, in the order of Algorithm 2."""
-        self.model.update(state.regression, seen, rng)
+        self.update_all(state, Batch.of(seen, rng))
+
+    def update_all(self, state: TangentState, batch: Batch) -> None:
+        """Do so for each observation; θ̂ stays as it is for those that are not fitted."""
         net, network = state.regression.net, self.model.network
-        self.precision.add(state.precision, net, network.rows(seen.context), network.m)
+        match self.model.training, self.precision:
+            case Replay(), Diagonal():  # one call for both
+                D = state.precision.D
+                self.model.update_all(state.regression, batch, push=1 / network.m, D=D)
+            case _:
+                for one in map(batch.one, range(len(batch))):
+                    self.model.update_all(state.regression, one)
+                    rows = network.rows(one.contexts)
+                    self.precision.add(state.precision, net, rows, network.m)
 
     def grow(self, state: TangentState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

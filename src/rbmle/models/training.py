@@ -6,13 +6,15 @@ from typing import Literal
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.types import rows_at
+from rbmle.core.randomness import key as key_of
+from rbmle.core.types import Batch, rows_at
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch
 from rbmle.engine.layout import Net, Parameters, Rows, Walk
+from rbmle.engine.learning import learn
 from rbmle.engine.replay import kept, perturb, replay
 from rbmle.likelihoods.base import Likelihood
-from rbmle.models.history import History
+from rbmle.models.history import History, Memory
 
 POINTS = 16  # of the walk that an average is made of
 NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
@@ -80,18 +82,73 @@ class Replay:
             view.noise,
             view.share,
             np.uint64(view.key),
-            self._weight(history),
+            self._weight(history.count, history.seen),
             net.theta,
         )
 
-    def _weight(self, history: History) -> float:
+    def learn(
+        self,
+        net: Net,
+        walk: Walk,
+        history: History,
+        memory: Memory,
+        batch: Batch,
+        likelihood: Likelihood,
+        ridge: float,
+        view: View,
+        push: float,
+        D: Parameters,
+    ) -> None:
+        """Remember each observation, take J steps if it is to be fitted, and add push · g² to 1/D."""
+        rows = batch.contexts.rows
+        n, begun = len(batch), history.seen
+        slots = memory.slots(begun, n)
+        keys, weights = np.zeros(n, np.uint64), np.zeros(n)
+        for i in range(n) if memory.is_random else batch.is_fitted.nonzero()[0].tolist():
+            rng, seen = batch.rng(i), begun + i + 1
+            slots[i] = memory.slot(begun + i, rng)
+            if batch.is_fitted[i]:
+                keys[i], weights[i] = key_of(rng), self._weight(memory.count(seen), seen)
+        moved = Walk(net.theta, net.ages, net.clock) if self.average == 0 else walk
+        done = 0
+        while True:
+            sizes = history.sizes
+            done = learn(
+                net,
+                moved,
+                history.past,
+                sizes,
+                done,
+                rows,
+                batch.rewards,
+                slots,
+                memory.listed,
+                batch.is_fitted,
+                keys,
+                weights,
+                self.steps,
+                self.rate,
+                ridge,
+                scalar(likelihood.mean),
+                view.noise,
+                view.share,
+                np.uint64(view.key),
+                push,
+                D,
+            )
+            history.resize(sizes)
+            if done == n:
+                return
+            history.make_room(int(slots[done]), rows, done)
+
+    def _weight(self, count: int, seen: int) -> float:
         """Return the weight of the walk's newest point in θ̂, which has POINTS in a window of rounds.
 
         Far on in a run it is mostly 0: a pass over all parameters costs as much as a few steps.
         """
-        window = self.average * history.count  # of the rounds that are remembered
+        window = self.average * count  # of the rounds that are remembered
         apart = max(1, int(window / POINTS))
-        return min(1.0, apart / window) if window > 0 and history.seen % apart == 0 else 0.0
+        return min(1.0, apart / window) if window > 0 and seen % apart == 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.types import Contexts, Indices, Observation
+from rbmle.core.types import Batch, Contexts, Indices, Observation
 from rbmle.models.precision import Diagonal, Precision
 from rbmle.models.regression import Regression, RegressionState
 from rbmle.models.ridge import Ridge, RidgeState
@@ -32,6 +32,10 @@ class RegressionPolicy(ABC):
     def update(self, state: RegressionState, seen: Observation, rng: np.random.Generator) -> None:
         """Fit the network again."""
         self.model.update(state, seen, rng)
+
+    def update_all(self, state: RegressionState, batch: Batch) -> None:
+        """Learn a batch."""
+        self.model.update_all(state, batch)
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
@@ -61,6 +65,14 @@ class TangentPolicy(ABC):
     def update(self, state: TangentState, seen: Observation, rng: np.random.Generator) -> None:
         """Fit the network again, then add its gradient to Z."""
         self.tangent.update(state, seen, rng)
+
+    def update_all(self, state: TangentState, batch: Batch) -> None:
+        """Learn a batch."""
+        self.tangent.update_all(state, batch)
+
+    def essentials(self, state: TangentState) -> TangentState:
+        """Return the network and Z."""
+        return state.estimator
 
     def grow(self, state: TangentState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rbmle.core.policy import frequencies
-from rbmle.core.types import Contexts, Indices, Observation, Probabilities
+from rbmle.core.types import Batch, Contexts, Indices, Observation, Probabilities
 from rbmle.models.ensemble import Ensemble, EnsembleState
 from rbmle.models.regression import Regression
 
@@ -42,6 +42,14 @@ class BootstrappedNN:
     def update(self, state: EnsembleState, seen: Observation, rng: np.random.Generator) -> None:
         """Fit every network to its share."""
         self.ensemble.update(state, seen, rng)
+
+    def update_all(self, state: EnsembleState, batch: Batch) -> None:
+        """Learn a batch."""
+        self.ensemble.update_all(state, batch)
+
+    def essentials(self, state: EnsembleState) -> EnsembleState:
+        """Return the networks."""
+        return state.estimators
 
     def grow(self, state: EnsembleState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -1,11 +1,12 @@
 """DeepFPL: follow the perturbed leader, the neural variant of Kveton et al. (2020)."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from rbmle.core.policy import unknown
-from rbmle.core.types import Contexts, Indices, Observation
+from rbmle.core.types import Batch, Contexts, Indices, Observation
 from rbmle.models.regression import Regression, RegressionState
 from rbmle.models.training import View
 from rbmle.policies.base import check_not_negative
@@ -22,6 +23,7 @@ class DeepFPL:
     exploration: float = 0.1  # ν
     model: Regression = field(default_factory=Regression)
 
+    is_separate: ClassVar[bool] = True
     probabilities = unknown
 
     def __post_init__(self) -> None:
@@ -41,6 +43,14 @@ class DeepFPL:
     def update(self, state: RegressionState, seen: Observation, rng: np.random.Generator) -> None:
         """Fit the network to rewards that are perturbed anew."""
         self.model.update(state, seen, rng, View(noise=self.exploration))
+
+    def update_all(self, state: RegressionState, batch: Batch) -> None:
+        """Learn a batch."""
+        self.model.update_all(state, batch, View(noise=self.exploration))
+
+    def essentials(self, state: RegressionState) -> RegressionState:
+        """Return the network."""
+        return state.estimator
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

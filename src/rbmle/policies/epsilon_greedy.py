@@ -30,6 +30,10 @@ class EpsilonGreedy(RegressionPolicy):
             return np.zeros(len(contexts))
         return self.model.predict(state, contexts)
 
+    def essentials(self, state: RegressionState) -> RegressionState:
+        """Return the network."""
+        return state.estimator
+
     def probabilities(
         self, state: RegressionState, contexts: Contexts, draws: int, rng: np.random.Generator
     ) -> Probabilities | None:

@@ -3,6 +3,7 @@ stochastic bandits").
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ class LinRBMLE(RidgePolicy):
     bias: float = 0.01  # ν
     growth: Schedule = field(default_factory=Power)
 
+    is_separate: ClassVar[bool] = True
     probabilities = unknown
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
 """LinUCB (Li, Chu, Langford, Schapire 2010, "A contextual-bandit approach to personalized news")."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ class LinUCB(RidgePolicy):
 
     exploration: float = 0.1  # γ
 
+    is_separate: ClassVar[bool] = True
     probabilities = unknown
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
 """NeuralRBMLE-PC: reward-biased maximum likelihood by parameter correction, Algorithm 2 of the paper."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ class NeuralRBMLEPC(TangentPolicy):
     bias: float = 3e-5  # ν
     growth: Schedule = field(default_factory=Power)
 
+    is_separate: ClassVar[bool] = True
     probabilities = unknown
 
     def __post_init__(self) -> None:

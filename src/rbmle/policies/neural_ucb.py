@@ -1,6 +1,7 @@
 """NeuralUCB (Zhou, Li, Gu 2020, "Neural contextual bandits with UCB-based exploration")."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ class NeuralUCB(TangentPolicy):
 
     exploration: float = 0.01  # γ
 
+    is_separate: ClassVar[bool] = True
     probabilities = unknown
 
     def __post_init__(self) -> None:

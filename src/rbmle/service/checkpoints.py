@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +19,24 @@ import msgspec
 from rbmle.core.bandit import Bandit
 from rbmle.core.errors import RBMLEError
 from rbmle.core.files import written_whole
-from rbmle.service.events import Joined
+from rbmle.service.budget import Budget
+from rbmle.service.events import Joined, Pending
 from rbmle.service.fold import Fold
 from rbmle.service.logs.base import Log
 from rbmle.service.model import Model, saved
 from rbmle.service.statistics import Statistics
 
 FORMAT = "rbmle checkpoint"
-VERSION = 1
+VERSION = 2
 KEPT = 2
-_STATE, _BANDIT = "state.json", "bandit.rbmle"
+CHUNK = 4096  # pending events in a line: while one is encoded, no other thread does anything
+BUFFER = 2**20  # bytes
+_STATE, _PENDING, _BANDIT = "state.json", "pending.jsonl", "bandit.rbmle"
 _UNFIT = (RBMLEError, OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 class State(msgspec.Struct, kw_only=True):
-    """All but the bandit."""
+    """All but the bandit; in the file, what is pending stands beside it."""
 
     format: str
     version: int
@@ -39,6 +44,7 @@ class State(msgspec.Struct, kw_only=True):
     seq: int
     settings: dict[str, Any]
     joined: Joined
+    budget: Budget
     statistics: Statistics
 
 
@@ -62,12 +68,16 @@ class Checkpoints:
             origin=origin_of(fold.log),
             seq=fold.seq,
             settings=fold.settings,
-            joined=fold.joiner.joined,
+            joined=msgspec.structs.replace(fold.joiner.joined, pending={}),
+            budget=fold.budget,
             statistics=statistics,
         )
         path = self.folder / f"checkpoint-{fold.seq:016d}.rbmle"
         with written_whole(path) as file, zipfile.ZipFile(file, "w") as zipped:
             zipped.writestr(zipfile.ZipInfo(_STATE), msgspec.json.encode(state))
+            with zipped.open(zipfile.ZipInfo(_PENDING), "w", force_zip64=True) as entry:
+                for line in _lines(fold.joiner.pending):
+                    entry.write(line)
             zipped.writestr(zipfile.ZipInfo(_BANDIT), saved(fold.bandit))
         for old in self.paths()[KEPT:]:
             old.unlink(missing_ok=True)
@@ -111,7 +121,19 @@ def read(path: Path) -> tuple[State, bytes]:
         state = msgspec.json.decode(zipped.read(_STATE), type=State)
         if (state.format, state.version) != (FORMAT, VERSION):
             raise ValueError(f"it is {state.format} {state.version}, not {FORMAT} {VERSION}")
+        decoder = msgspec.json.Decoder(dict[str, Pending])
+        raw: Any = zipped.open(_PENDING)  # lines are long, and its own way to read them is slow
+        with BufferedReader(raw, BUFFER) as lines:
+            for line in lines:
+                state.joined.pending.update(decoder.decode(line))
         return state, zipped.read(_BANDIT)
+
+
+def _lines(pending: dict[str, Pending]) -> Iterator[bytes]:
+    """Yield some events at a time, in their order."""
+    events = iter(pending.items())
+    while some := dict(islice(events, CHUNK)):
+        yield msgspec.json.encode(some) + b"\n"
 
 
 def check_newest(log: Log, folder: Path | None) -> list[str]:
@@ -126,10 +148,10 @@ def check_newest(log: Log, folder: Path | None) -> list[str]:
     for stored in log.read(0, found.state.seq):
         fold.apply(stored)
     state = found.state
-    given = msgspec.json.encode((fold.settings, fold.joiner.joined, statistics))
+    given = msgspec.json.encode((fold.settings, fold.joiner.joined, fold.budget, statistics))
     if fold.bandit is None or saved(fold.bandit) != found.written:
         return [f"{found.path.name}: its model is not the one that the log gives"]
-    if given != msgspec.json.encode((state.settings, state.joined, state.statistics)):
+    if given != msgspec.json.encode((state.settings, state.joined, state.budget, state.statistics)):
         return [f"{found.path.name}: what it waits for is not what the log gives"]
     return []
 

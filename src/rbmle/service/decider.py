@@ -14,12 +14,14 @@ import numpy as np
 from rbmle.core.bandit import Bandit
 from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import frequencies
-from rbmle.core.types import Probabilities
+from rbmle.core.types import Chosen, Probabilities
 from rbmle.service.configuration import LearningMode, ServiceConfiguration
+from rbmle.service.features import Call
 from rbmle.service.logs.base import Log, Row
-from rbmle.service.model import Model
+from rbmle.service.model import Model, shared_by
 from rbmle.service.records import (
     CLOCK,
+    NO_FEATURES,
     OPERATOR,
     Activated,
     Decided,
@@ -33,6 +35,7 @@ from rbmle.service.records import (
     kind_of,
 )
 from rbmle.service.requests import (
+    Action,
     ActivateRequest,
     RankAnswer,
     RankedAction,
@@ -45,6 +48,9 @@ from rbmle.service.seats import Seats
 from rbmle.service.writer import Writer
 
 _EVENTS = uuid.UUID("6f0d2a0e-7c0b-4d4e-9a55-2f1d0b8f3c11")  # of ids that are made from keys
+
+
+_PLAIN = (Decided, Rewarded)  # records in which JSON changes nothing
 
 
 class ConflictError(RBMLEError):
@@ -65,9 +71,17 @@ class Published:
     time: int = 0  # of that record, in milliseconds
 
 
+class Draft(msgspec.Struct, frozen=True):
+    """An answer to a rank call, and the row that makes it hold as soon as it is stored."""
+
+    answer: RankAnswer
+    digest: str
+    row: Row
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An answer to a rank call; it holds as soon as it is stored."""
+    """An answer to a rank call that is being stored."""
 
     answer: RankAnswer
     digest: str
@@ -85,31 +99,40 @@ class Decider:
         self._ids = _fresh_ids()
 
     def rank(self, request: RankRequest, key: str | None = None) -> Proposal:
-        """Return an answer that is being written; raise FeatureError for features that cannot be read.
+        """Return an answer that is being written; raise FeatureError for features that cannot be read."""
+        (draft,) = self.draft([(request, key)])
+        return Proposal(draft.answer, draft.digest, self._writer.submit([draft.row]))
+
+    def draft(self, asked: Sequence[tuple[RankRequest, str | None]]) -> list[Draft]:
+        """Return the answers to some requests, each with its key; raise FeatureError.
 
         With an event id, or with a key where there is none, a repeated request is one event.
         """
-        event = request.event
-        if event is None:
-            event = self._ids() if key is None else str(uuid.uuid5(_EVENTS, key))
-        digest = _digest(request)
         published, configuration = self._published(), self.configuration
-        plays = (
-            self._slots(request, event, published, configuration)
-            if request.slots
-            else [self._only(request, event, published, configuration)]
-        )
-        decided = Decided(
-            context=request.context,
-            actions=[Offer(id=action.id, features=action.features) for action in request.actions],
-            plays=plays,
-            digest=digest,
-            learned=published.bandit.round,
-            deferred=request.deferred,
-            mode=configuration.learning_mode.value,
-        )
-        stored = self._append(event, f"rank:{event}", decided)
-        return Proposal(answer_of(event, decided), digest, stored)
+        events = [self._event(request.event, key) for request, key in asked]
+        rounds = [
+            Round(event, request.context, request.actions, _eligible(request))
+            for event, (request, _) in zip(events, asked, strict=True)
+            if not request.slots
+        ]
+        only = iter(_play_all(rounds, published, configuration))
+        drafts = []
+        for event, (request, _) in zip(events, asked, strict=True):
+            plays = (
+                _slots(request, event, published, configuration) if request.slots else [next(only)]
+            )
+            decided = Decided(
+                context=request.context,
+                actions=request.actions,
+                plays=plays,
+                digest=_digest(request),
+                learned=published.bandit.round,
+                deferred=request.deferred,
+                mode=configuration.learning_mode.value,
+            )
+            row = _row(event, f"rank:{event}", decided)
+            drafts.append(Draft(answer_of(event, decided), decided.digest, row))
+        return drafts
 
     def recorded(self, event: str, digest: str) -> RankAnswer:
         """Return the answer that an event got, or raise ConflictError if it was another request's."""
@@ -125,8 +148,12 @@ class Decider:
 
     def reward(self, request: RewardRequest, key: str | None = None) -> "Future[int]":
         """Write a reward."""
+        return self._writer.submit([self.reward_row(request, key)])
+
+    def reward_row(self, request: RewardRequest, key: str | None) -> Row:
+        """Return the row of a reward."""
         rewarded = Rewarded(values=request.values, digest=_digest(request))
-        return self._append(request.event, _reward_key(key), rewarded)
+        return _row(request.event, _reward_key(key), rewarded)
 
     def check_rewarded(self, request: RewardRequest, key: str | None) -> None:
         """Raise ConflictError unless the reward that was stored with this key is the same."""
@@ -148,89 +175,102 @@ class Decider:
         return self._append(CLOCK if isinstance(record, Ticked) else OPERATOR, None, record)
 
     def _append(self, event: str, request: str | None, record: Record) -> "Future[int]":
-        row = Row(kind_of(record), event, request, time.time_ns() // 1_000_000, encoded(record))
-        return self._writer.submit([row])
+        return self._writer.submit([_row(event, request, record)])
 
-    def _only(
-        self,
-        request: RankRequest,
-        event: str,
-        published: Published,
-        configuration: ServiceConfiguration,
-    ) -> Play:
-        """Return the play of an event without slots; its baseline is the first eligible action."""
-        excluded = set(request.excluded)
-        eligible = [
-            place for place, action in enumerate(request.actions) if action.id not in excluded
-        ]
-        return self._play(request, event, eligible, eligible[0], None, published, configuration)
+    def _event(self, event: str | None, key: str | None) -> str:
+        """Return the id of an event, a new one if it has none and there is no key to make it from."""
+        if event is not None:
+            return event
+        return self._ids() if key is None else str(uuid.uuid5(_EVENTS, key))
 
-    def _slots(
-        self,
-        request: RankRequest,
-        event: str,
-        published: Published,
-        configuration: ServiceConfiguration,
-    ) -> list[Play]:
-        """Return the plays of all slots, each action shown once."""
-        places = {action.id: place for place, action in enumerate(request.actions)}
-        allowed = [
-            [place for id, place in places.items() if id not in set(slot.excluded)]
-            for slot in request.slots
-        ]
-        seats = Seats(allowed, [places[slot.baseline] for slot in request.slots])
-        plays = []
-        for at, slot in enumerate(request.slots):
-            play = self._play(
-                request,
-                f"{event}/{slot.id}",
-                seats.eligible(at),
-                places[slot.baseline],
-                slot,
-                published,
-                configuration,
-            )
-            seats.take(at, play.chosen)
-            plays.append(play)
-        return plays
 
-    def _play(
-        self,
-        request: RankRequest,
-        seed: str,
-        eligible: list[int],
-        baseline: int,
-        slot: Slot | None,
-        published: Published,
-        configuration: ServiceConfiguration,
-    ) -> Play:
-        """Choose one of the eligible actions."""
-        own: Features = [] if slot is None else slot.features
-        actions = [request.actions[place] for place in eligible]
-        contexts = published.model.contexts(
-            [*request.context, *own],
-            [action.features for action in actions],
-            [action.id for action in actions],
+class Round(msgspec.Struct, frozen=True):
+    """A choice to be made: one action of the eligible ones, for a slot or for a whole event."""
+
+    seed: str
+    context: Features
+    actions: Sequence[Action]
+    eligible: list[int]
+    baseline: int | None = None  # None: the first eligible action
+    slot: Slot | None = None  # None: for a whole event
+
+    def call(self, model: Model) -> Call:
+        """Return the features of what is offered."""
+        own = NO_FEATURES if self.slot is None else self.slot.features
+        return model.call(
+            shared_by(self.context, own), [self.actions[place] for place in self.eligible]
         )
-        place, indices, probabilities = published.bandit.weigh(
-            contexts, seed, configuration.exploration
-        )
-        if probabilities is None:  # no exploration, and a policy whose index is not random
-            probabilities = frequencies(indices[None])
-        chosen, preferred = eligible[place], None
-        if configuration.learning_mode is not LearningMode.ONLINE:
-            shown = baseline if baseline in eligible else eligible[0]
-            preferred = eligible[int(np.argmax(probabilities))]
-            chosen, probabilities = shown, _certain(eligible.index(shown), len(eligible))
-        return Play(
-            eligible=eligible,
-            probabilities=probabilities.tolist(),
-            chosen=chosen,
-            slot="" if slot is None else slot.id,
-            features=own,
-            baseline=baseline,
-            preferred=preferred,
-        )
+
+
+def _play_all(
+    rounds: Sequence[Round], published: Published, configuration: ServiceConfiguration
+) -> list[Play]:
+    """Choose in each round, as if it were alone."""
+    if not rounds:
+        return []
+    contexts = published.model.contexts([round.call(published.model) for round in rounds])
+    sizes, seeds = [len(round.eligible) for round in rounds], [round.seed for round in rounds]
+    chosen = published.bandit.weigh_all(contexts, sizes, seeds, configuration.exploration)
+    return [_play(round, one, configuration) for round, one in zip(rounds, chosen, strict=True)]
+
+
+def _play(round: Round, chosen: Chosen, configuration: ServiceConfiguration) -> Play:
+    """Return what is shown: the choice, or the baseline while the model only learns."""
+    place, indices, probabilities = chosen
+    if probabilities is None:  # no exploration, and a policy that knows no chances
+        probabilities = frequencies(indices[None])
+    eligible = round.eligible
+    shown, preferred = eligible[place], None
+    baseline = eligible[0] if round.baseline is None else round.baseline
+    if configuration.learning_mode is not LearningMode.ONLINE:
+        shown = baseline if baseline in eligible else eligible[0]
+        preferred = eligible[int(np.argmax(probabilities))]
+        probabilities = _certain(eligible.index(shown), len(eligible))
+    return Play(
+        eligible=eligible,
+        probabilities=probabilities.tolist(),
+        chosen=shown,
+        slot="" if round.slot is None else round.slot.id,
+        features=NO_FEATURES if round.slot is None else round.slot.features,
+        baseline=baseline,
+        preferred=preferred,
+    )
+
+
+def _slots(
+    request: RankRequest, event: str, published: Published, configuration: ServiceConfiguration
+) -> list[Play]:
+    """Return the plays of all slots, each action shown once."""
+    places = {action.id: place for place, action in enumerate(request.actions)}
+    allowed = [
+        [place for id, place in places.items() if id not in set(slot.excluded)]
+        for slot in request.slots
+    ]
+    baselines = [places[slot.baseline] for slot in request.slots]
+    seats = Seats(allowed, baselines)
+    plays = []
+    for at, slot in enumerate(request.slots):
+        seed, eligible = f"{event}/{slot.id}", seats.eligible(at)
+        round = Round(seed, request.context, request.actions, eligible, baselines[at], slot)
+        (play,) = _play_all([round], published, configuration)
+        seats.take(at, play.chosen)
+        plays.append(play)
+    return plays
+
+
+def _eligible(request: RankRequest) -> list[int]:
+    """Return the places of the actions that may be chosen."""
+    places = range(len(request.actions))
+    if not request.excluded:
+        return [*places]
+    excluded = set(request.excluded)
+    return [place for place in places if request.actions[place].id not in excluded]
+
+
+def _row(event: str, request: str | None, record: Record) -> Row:
+    now = time.time_ns() // 1_000_000
+    at_hand = record if isinstance(record, _PLAIN) else None
+    return Row(kind_of(record), event, request, now, encoded(record), at_hand)
 
 
 def _fresh_ids() -> Callable[[], str]:
@@ -261,9 +301,11 @@ def answer_of(event: str, decided: Decided) -> RankAnswer:
 
 def _ranking(actions: Sequence[Offer], play: Play) -> list[RankedAction]:
     """Return the chosen action, then the others by their probability; what is not eligible has 0."""
-    chances = [0.0] * len(actions)
-    for place, chance in zip(play.eligible, play.probabilities, strict=True):
-        chances[place] = chance
+    chances = play.probabilities
+    if len(play.eligible) < len(actions):
+        chances = [0.0] * len(actions)
+        for place, chance in zip(play.eligible, play.probabilities, strict=True):
+            chances[place] = chance
     order = sorted(range(len(actions)), key=chances.__getitem__, reverse=True)
     order.remove(play.chosen)
     return [RankedAction(actions[place].id, chances[place]) for place in [play.chosen, *order]]

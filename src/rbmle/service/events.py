@@ -1,5 +1,6 @@
 """What is known of events while they wait for rewards, and after."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,15 +9,26 @@ import msgspec
 from rbmle.service.logs.base import Stored
 from rbmle.service.records import Decided, Play
 
+Values = dict[str, tuple[float, int]]  # a reward and its time, by slot
 
-class Pending(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An event that may still be rewarded; what was offered is in the log."""
+
+class Pending(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """An event that may still be rewarded; what was offered is in the log.
+
+    Millions may wait, and most of them get no reward: those have no dict, and are none of the
+    garbage collector's business.
+    """
 
     seq: int  # of the decision
     deadline: int
     active: bool
-    values: dict[str, tuple[float, int]] = {}  # reward and its time, by slot, before it is final
+    counted: Values | None = None  # rewards that are not final; None: there is none
     settled: tuple[str, ...] = ()  # slots whose reward is final
+
+    @property
+    def values(self) -> Values:
+        """Return the rewards that are not final."""
+        return self.counted or {}
 
 
 class Early(msgspec.Struct, frozen=True):
@@ -68,8 +80,8 @@ class Settled:
 class Listener(Protocol):
     """Who wants to know what became of events."""
 
-    def settle(self, settled: Settled) -> None:
-        """Take the final reward of a slot."""
+    def settle_all(self, settled: Sequence[Settled]) -> None:
+        """Take the final rewards of some slots, which became final together, in their order."""
         ...
 
     def leave(self, event: str, pending: Pending) -> None:

@@ -1,16 +1,19 @@
 """Which reward belongs to which decision: waits, sums, early and late ones, by the log's own clock.
 
 Time enters by the records alone. A record's time moves the clock, and what waited for a reward until
-then is closed, before the record itself is looked at.
+then is closed, before the record itself is looked at. Waits end at whole seconds of that clock, so that
+many events are closed together.
 """
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rbmle.service.configuration import Aggregation, ServiceConfiguration
+from rbmle.service.deadlines import Deadlines
 from rbmle.service.events import Counts, Early, Joined, Listener, Pending, Settled
 from rbmle.service.logs.base import Log, Stored
+from rbmle.service.recalling import Decision, decisions_at, record_of
 from rbmle.service.records import (
     Activated,
     Configured,
@@ -18,11 +21,11 @@ from rbmle.service.records import (
     Record,
     Reset,
     Rewarded,
-    decoded,
 )
 
-STALE = 1_000  # deadlines of events that are settled, which may stay
 EARLY = 120_000  # milliseconds by which a reward may come before its rank
+SECOND = 1_000  # milliseconds
+CHUNK = 256  # events that are closed at a time
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,12 +43,13 @@ class Joiner:
     pending: dict[str, Pending] = field(default_factory=dict)
     early: dict[str, list[Early]] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
-    _deadlines: list[tuple[int, int, str]] = field(init=False)  # a heap
+    _deadlines: Deadlines = field(init=False)
+    _due: list[str] = field(init=False, default_factory=list)  # to be closed, the first one last
     _hopes: list[tuple[int, str]] = field(init=False)  # of early rewards, a heap too
 
     def __post_init__(self) -> None:
-        """Make the heaps of what waits."""
-        self._deadlines = _heap_of(self.pending)
+        """List what waits."""
+        self._deadlines = Deadlines(self.pending)
         self._hopes = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
         heapq.heapify(self._hopes)
 
@@ -83,9 +87,27 @@ class Joiner:
         """Close all that waited until the next record, and return it; `join` has to follow."""
         if stored.seq != self.seq + 1:
             raise ValueError(f"record {stored.seq} came after {self.seq}; they come in order")
-        self.time = max(self.time, stored.row.time)
-        self._close()
-        return decoded(stored.row.kind, stored.row.payload)
+        while self.close_some(stored.row.time):
+            pass
+        return record_of(stored)
+
+    def close_some(self, time: int) -> bool:
+        """Close some of what waited until a time; return whether there may be more.
+
+        In the order of deadlines, and of decisions where they are equal.
+        """
+        self.time = max(self.time, time)
+        self._due = self._due or self._deadlines.over(self.time)[::-1]
+        if self._due:
+            self._end(self._due[: -CHUNK - 1 : -1])
+            del self._due[-CHUNK:]
+            return True
+        if self._deadlines.first is not None and self._deadlines.first <= self.time:
+            return True
+        while self._hopes and self._hopes[0][0] <= self.time:
+            _, event = heapq.heappop(self._hopes)
+            self._give_up(event)
+        return False
 
     def join(self, stored: Stored, record: Record) -> None:
         """Take in the record that `advance` returned."""
@@ -110,20 +132,19 @@ class Joiner:
         for event, pending in self.pending.items():
             self.listener.leave(event, pending)
         self.pending.clear()
-        self._deadlines.clear()
+        self._due.clear()
+        self._deadlines = Deadlines(self.pending)
 
-    def decision(self, pending: Pending) -> tuple[Stored, Decided]:
+    def decision(self, pending: Pending) -> Decision:
         """Return the decision of an event, from the log."""
-        stored = next(iter(self.log.read(pending.seq - 1, 1)))
-        record = decoded(stored.row.kind, stored.row.payload)
-        assert isinstance(record, Decided)
-        return stored, record
+        return decisions_at(self.log, [pending.seq])[pending.seq]
 
     @property
     def next_deadline(self) -> int | None:
         """Return the time at which something is over, if nothing else happens; None if nothing waits."""
-        waits = [heap[0][0] for heap in (self._deadlines, self._hopes) if heap]
-        return min(waits, default=None)
+        hopes = [time for time, _ in self._hopes[:1]]
+        first = self._deadlines.first
+        return min(hopes if first is None else [first, *hopes], default=None)
 
     @property
     def _sums(self) -> bool:
@@ -134,11 +155,11 @@ class Joiner:
         self.counts.decided += 1
         event = stored.row.event
         if event in self.pending:
-            self.listener.leave(event, self.pending[event])
-        deadline = self.time + self.configuration.wait_milliseconds
+            self.listener.leave(event, self.pending.pop(event))
+        deadline = self._deadline_of(self.time)
         pending = Pending(seq=stored.seq, deadline=deadline, active=not decided.deferred)
         self.pending[event] = pending
-        heapq.heappush(self._deadlines, (deadline, stored.seq, event))
+        self._deadlines.add(event)
         for early in self.early.pop(event, ()):
             self._count(pending, early.values, early.time)
         self._settle_now(event, pending, (stored, decided))
@@ -167,7 +188,7 @@ class Joiner:
         """Keep a reward whose event is still to come; that of a closed one is a duplicate, or late."""
         before = [s for s in self.log.of_event(event) if s.row.kind == "decided" and s.seq < seq]
         if before:
-            is_late = before[-1].row.time + self.configuration.wait_milliseconds <= self.time
+            is_late = self._deadline_of(before[-1].row.time) <= self.time
             self.counts.late += is_late
             self.counts.duplicate += not is_late
             return
@@ -181,44 +202,38 @@ class Joiner:
                 self.counts.duplicate += 1
             else:
                 before, _ = pending.values.get(slot, (0.0, time))
-                pending.values[slot] = (before + value, time)
+                pending.counted = {**pending.values, slot: (before + value, time)}
 
-    def _settle_now(self, event: str, pending: Pending, decision: tuple[Stored, Decided]) -> None:
+    def _settle_now(self, event: str, pending: Pending, decision: Decision) -> None:
         """Settle what needs no more waiting: the earliest reward of an active event."""
         if not pending.active or self._sums or not pending.values:
             return
-        self._settle(pending, decision, None)
-        pending.values.clear()
+        settled = self._finals(pending, decision, None)
+        pending.counted = None
         if len(pending.settled) == len(decision[1].plays):
             del self.pending[event]
-            self._forget_stale()
+            self._deadlines.forget_stale()
+        self.listener.settle_all(settled)
 
-    def _forget_stale(self) -> None:
-        """Keep the heap of deadlines from growing with events that are settled."""
-        if len(self._deadlines) > 2 * len(self.pending) + STALE:
-            self._deadlines = _heap_of(self.pending)
+    def _deadline_of(self, time: int) -> int:
+        """Return when an event is over: at the first whole second after its wait."""
+        return -(-(time + self.configuration.wait_milliseconds) // SECOND) * SECOND
 
-    def _close(self) -> None:
-        """Close all that waited until now, in the order of their deadlines."""
-        while self._deadlines and self._deadlines[0][0] <= self.time:
-            _, seq, event = self._deadlines[0]
-            pending = self.pending.get(event)
-            if pending is not None and pending.seq == seq:
-                self._end(event, pending)
-            heapq.heappop(self._deadlines)
-        while self._hopes and self._hopes[0][0] <= self.time:
-            _, event = heapq.heappop(self._hopes)
-            self._give_up(event)
-
-    def _end(self, event: str, pending: Pending) -> None:
-        """Settle an event with what it has and the default, if it was shown."""
-        if pending.active:
-            decision = self.decision(pending)  # it may fail, so before anything changes
-            self._settle(pending, decision, self.configuration.default_reward)
-        else:
-            self.counts.unactivated += 1
-            self.listener.leave(event, pending)
-        del self.pending[event]
+    def _end(self, events: Sequence[str]) -> None:
+        """Settle events with what they have and the default, if they were shown."""
+        ending = [(event, self.pending[event]) for event in events]
+        seqs = [pending.seq for _, pending in ending if pending.active]
+        decisions = decisions_at(self.log, seqs)  # it may fail, so before anything changes
+        settled = []
+        for event, pending in ending:
+            if pending.active:
+                decision = decisions[pending.seq]
+                settled += self._finals(pending, decision, self.configuration.default_reward)
+            else:
+                self.counts.unactivated += 1
+                self.listener.leave(event, pending)
+            del self.pending[event]
+        self.listener.settle_all(settled)
 
     def _give_up(self, event: str) -> None:
         """Forget the rewards of an event that did not come in time."""
@@ -227,11 +242,10 @@ class Joiner:
         if kept:
             self.early[event] = kept
 
-    def _settle(
-        self, pending: Pending, decision: tuple[Stored, Decided], default: float | None
-    ) -> None:
+    def _finals(self, pending: Pending, decision: Decision, default: float | None) -> list[Settled]:
         """Settle the slots of an event that have a reward, or all of them if there is a default."""
         stored, decided = decision
+        found = []
         for play in decided.plays:
             value, time = pending.values.get(play.slot, (default, None))
             if play.slot in pending.settled or value is None:
@@ -241,13 +255,7 @@ class Joiner:
                 self.counts.defaulted += 1
             else:
                 self.counts.joined += 1
-            self.listener.settle(
+            found.append(
                 Settled(stored=stored, decided=decided, play=play, reward=value, reward_time=time)
             )
-
-
-def _heap_of(pending: Mapping[str, Pending]) -> list[tuple[int, int, str]]:
-    """Return the deadlines of what waits, the next one first."""
-    heap = [(found.deadline, found.seq, event) for event, found in pending.items()]
-    heapq.heapify(heap)
-    return heap
+        return found

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from rbmle.core.bandit import Bandit
 from rbmle.service.checkpoints import Checkpoints
@@ -15,7 +16,8 @@ from rbmle.service.model import Model
 from rbmle.service.statistics import Statistics
 from rbmle.service.writer import Failure
 
-BATCH = 256  # records that are learned between two looks at the clock
+BATCH = 256  # records that are fetched at a time
+TOGETHER = 64  # records that are learned between two looks at the clock
 INBOX = 10_000  # records that are held in memory; more wait in the log
 PUBLISH_SECONDS = 0.05  # at least, between two copies
 SHARE = 20  # the copies take no more than one part in this many of the time
@@ -49,7 +51,8 @@ class Learner:
         self.published: Published | None = None
         self.failure: Failure | None = None  # while the log cannot be read
         self.broken: str | None = None  # why it has stopped, and will not go on
-        self.lock = threading.Lock()  # of fold and statistics, held for one record at a time
+        self.lock = threading.Lock()  # of fold and statistics, never held for long
+        self.between_records = threading.Lock()  # for who wants the model of whole records
         self.log_bytes = 0  # as of a short time ago
         self._checkpoints = checkpoints
         self._prepare = prepare
@@ -61,6 +64,7 @@ class Learner:
         self._stop = False
         self._known: tuple[int, Bandit | None] = (-1, None)  # of the last copy: rounds, and whose
         self._next = 0.0  # when the next copy may be made
+        self._is_whole = True  # False: the log could not be read in the midst of a record
         self._saved = fold.seq
         self._save_at = time.monotonic() + checkpoint_seconds
         self._tick_at = 0.0
@@ -118,15 +122,30 @@ class Learner:
 
     def _learn(self) -> bool:
         """Take in some records; return whether there were any."""
-        seq = self.fold.seq
-        for stored in self._next_records():
-            with self.lock:
-                self.fold.apply(stored)
+        seq, records = self.fold.seq, iter(self._next_records())
+        while some := list(islice(records, TOGETHER)):
+            with self.between_records:
+                self._take(some)
             if self.published is not None:
                 self._publish_if_due()
             if self._stop:
                 break
         return self.fold.seq > seq and not self._stop
+
+    def _take(self, records: list[Stored]) -> None:
+        """Take in records, each after all that it closes; others may look at the fold in between."""
+        try:
+            for stored in records:
+                is_closing, self._is_whole = True, False
+                while is_closing:
+                    with self.lock:
+                        is_closing = self.fold.joiner.close_some(stored.row.time)
+                with self.lock:
+                    self.fold.take(stored)
+                self._is_whole = True
+        finally:
+            with self.lock:
+                self.fold.learn()
 
     def _next_records(self) -> Iterable[Stored]:
         """Return the records that come next: from the inbox if they are there, else from the log."""
@@ -185,7 +204,7 @@ class Learner:
     def _save(self) -> None:
         """Write a checkpoint; if the disk does not take it, the next one will do."""
         self._save_at = time.monotonic() + self._interval
-        if self.fold.bandit is None or self.fold.seq == self._saved:
+        if self.fold.bandit is None or self.fold.seq == self._saved or not self._is_whole:
             return
         try:
             self._checkpoints.save(self.fold, self.statistics)

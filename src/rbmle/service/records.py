@@ -1,5 +1,6 @@
 """What the log remembers: all that ever changes what the service knows, and nothing else."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -7,7 +8,8 @@ import msgspec
 OPERATOR = ""  # the event of records that are of none: models and configurations
 CLOCK = "\x1f"  # the event of records of time; no client can have it
 
-Features = list[dict[str, Any]]  # as the client sent them
+Features = msgspec.Raw  # a JSON array of objects, as the client sent it
+NO_FEATURES: Features = msgspec.Raw(b"[]")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -18,7 +20,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An action that could be chosen."""
 
     id: str
-    features: Features = []
+    features: Features = NO_FEATURES
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,7 +30,7 @@ class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     probabilities: list[float]  # of the eligible ones, in their order
     chosen: int  # a place in the list of actions
     slot: str = ""  # empty where there is one slot only
-    features: Features = []  # of the slot
+    features: Features = NO_FEATURES  # of the slot
     baseline: int = 0  # the place of the action that would be shown without us
     preferred: int | None = (
         None  # what the model would have shown, where the baseline was; else None
@@ -51,7 +53,7 @@ class Decided(Record, frozen=True, kw_only=True, omit_defaults=True):
     """An answer to a rank call."""
 
     context: Features
-    actions: list[Offer]
+    actions: Sequence[Offer]
     plays: list[Play]  # one for each slot
     digest: str  # of the request: the same event with another one is a conflict
     learned: int  # observations that the deciding model had seen
@@ -88,6 +90,16 @@ KINDS: dict[str, type[Record]] = {
     kind.__name__.lower(): kind
     for kind in (Modelled, Imported, Decided, Activated, Rewarded, Configured, Ticked, Reset)
 }
+
+
+def packed(features: list[dict[str, Any]]) -> Features:
+    """Return features as a client would send them."""
+    return msgspec.Raw(msgspec.json.encode(features))
+
+
+def unpacked(features: Features) -> list[dict[str, Any]]:
+    """Return features as Python has them."""
+    return msgspec.json.decode(features, type=list[dict[str, Any]])
 
 
 def kind_of(record: Record) -> str:

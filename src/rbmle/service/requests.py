@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from rbmle.core.errors import RBMLEError
+from rbmle.service.records import NO_FEATURES, Offer
 from rbmle.service.security.limits import LIMITS, LimitError, check_id
 
 MOST_ACTIONS = LIMITS.actions
@@ -32,11 +33,11 @@ class RequestError(RBMLEError, ValueError):
         super().__init__(message)
 
 
-class Action(Struct, frozen=True):
+class Action(Offer, frozen=True):
     """What may be chosen."""
 
     id: Id
-    features: list[Features]
+    features: Raw  # JSON: an array of Features, as it was sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +46,19 @@ class Slot:
 
     id: str
     baseline: str  # the action that would be shown without us
-    features: list[Features] = field(default_factory=list)
+    features: Raw = field(default_factory=lambda: NO_FEATURES)
     excluded: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankRequest:
+class RankRequest(Struct, frozen=True, kw_only=True):
     """Which action is best? Where there are slots, which for each of them?"""
 
     event: str | None = None  # None: the service gives it an id
-    context: list[Features] = field(default_factory=list)
+    context: Raw = NO_FEATURES
     actions: list[Action]
-    excluded: list[str] = field(default_factory=list)
+    excluded: list[str] = []
     deferred: bool = False  # not to be learned from before it is activated
-    slots: list[Slot] = field(default_factory=list)  # none: one action is chosen
+    slots: list[Slot] = []  # none: one action is chosen
 
     def __post_init__(self) -> None:
         """Raise a RequestError that names the first part that cannot be meant."""
@@ -70,7 +70,7 @@ class RankRequest:
                 f"there are {len(self.actions)} actions; send from 1 to {MOST_ACTIONS}",
             )
         ids = _distinct([action.id for action in self.actions], "actions")
-        if ids.issubset(self.excluded):
+        if self.excluded and ids.issubset(self.excluded):
             raise RequestError(("excluded",), "all actions are excluded; leave at least one")
         if self.slots:
             _check_slots(self.slots, ids)
@@ -113,8 +113,7 @@ class RankedAction(Struct, frozen=True):
     probability: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotAnswer:
+class SlotAnswer(Struct, frozen=True, kw_only=True):
     """What was chosen for one slot."""
 
     id: str
@@ -122,8 +121,7 @@ class SlotAnswer:
     ranking: Sequence[RankedAction]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankAnswer:
+class RankAnswer(Struct, frozen=True, kw_only=True):
     """What was chosen: one action, or one for each slot."""
 
     event: str
@@ -167,7 +165,14 @@ def check_event(event: str) -> None:
 
 
 def _distinct(ids: Sequence[str], where: str) -> set[str]:
-    seen: set[str] = set()
+    seen = set(ids)
+    if (
+        len(seen) == len(ids)
+        and 1 <= len(min(ids, key=len))
+        and len(max(ids, key=len)) <= LONGEST_ID
+    ):
+        return seen
+    seen = set()
     for place, id in enumerate(ids):
         if not 1 <= len(id) <= LONGEST_ID:
             raise RequestError(

@@ -1,7 +1,7 @@
 """The service without its network: a log, a thread that writes, one that learns, and decisions between."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Self
@@ -72,7 +72,8 @@ class Service:
         if found is not None and found.state is not None and found.bandit is not None:
             statistics = found.state.statistics
             fold = Fold(log=self.log, make=Model.from_json, watcher=statistics)
-            fold.resume(found.state.settings, found.bandit, found.state.joined)
+            state = found.state
+            fold.resume(state.settings, found.bandit, state.joined, state.budget)
         self._model = settings.model
         self.statistics = statistics
         self.writer = Writer(self.log, self._stored)
@@ -152,8 +153,11 @@ class Service:
         return self.decider.append(Imported(model=model))
 
     def export_model(self) -> bytes:
-        """Return the model that decides now."""
-        return saved(self._published().bandit)
+        """Return the model as it is after the last record that was learned."""
+        self._published()  # else there is none
+        with self.learner.between_records:
+            assert self.fold.bandit is not None
+            return saved(self.fold.bandit)
 
     @property
     def model(self) -> Model:
@@ -217,10 +221,9 @@ class _Joined:
         self.joiner.seq = stored.seq - 1
         self.joiner.apply(stored)
 
-    def settle(self, settled: Settled) -> None:
-        """Remember a reward that came."""
-        if settled.is_joined:
-            self.rewards[settled.play.slot] = settled.reward
+    def settle_all(self, settled: Sequence[Settled]) -> None:
+        """Remember rewards that came."""
+        self.rewards |= {one.play.slot: one.reward for one in settled if one.is_joined}
 
     def leave(self, event: str, pending: Pending) -> None:
         """Forget an event that was not shown."""

@@ -7,13 +7,28 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Protocol, overload
 
 from rbmle.service.logs.base import Log, Row, Stored
 from rbmle.service.logs.errors import DuplicateRequest
 from rbmle.service.timings import Timings
 
 MOST = 256  # calls in one transaction
-Call = tuple[Sequence[Row], "Future[int]"]
+
+
+class Done(Protocol):
+    """Who is told how a call ended, in the thread that writes; a Future is one."""
+
+    def set_result(self, first: int, /) -> None:
+        """Take the seq of the first row."""
+        ...
+
+    def set_exception(self, error: BaseException | None, /) -> None:
+        """Take why the rows were not stored."""
+        ...
+
+
+Call = tuple[Sequence[Row], Done]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +60,17 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="rbmle-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, rows: Sequence[Row]) -> "Future[int]":
-        """Return the seq of the first of some rows, in the future, when all of them are on disk."""
+    @overload
+    def submit(self, rows: Sequence[Row]) -> "Future[int]": ...
+    @overload
+    def submit(self, rows: Sequence[Row], done: Done) -> Done: ...
+    def submit(self, rows: Sequence[Row], done: Done | None = None) -> Done:
+        """Return who is told the seq of the first of some rows once all are on disk: a Future, or `done`."""
         if not rows:
             raise ValueError("there are no rows to write; submit at least one")
-        done: Future[int] = Future()
-        self._calls.put((rows, done))
-        return done
+        told: Done = Future() if done is None else done
+        self._calls.put((rows, told))
+        return told
 
     @property
     def waiting(self) -> int:

@@ -20,6 +20,7 @@ from rbmle.service.dialects.native_wire import (
     ErrorBody,
     ErrorDetails,
     EventBody,
+    PackedRankBody,
     RankAnswerBody,
     RankBody,
     RewardBody,
@@ -27,12 +28,12 @@ from rbmle.service.dialects.native_wire import (
     StatusBody,
 )
 from rbmle.service.dialects.paths import ID, Table, match, segments
+from rbmle.service.records import NO_FEATURES, Features
 from rbmle.service.requests import (
     ONLY_SLOT,
     Action,
     ActivateRequest,
     EventAnswer,
-    Features,
     RankAnswer,
     RankRequest,
     RequestError,
@@ -86,6 +87,7 @@ SUCCESS: Mapping[Operation, int] = MappingProxyType(
 )
 
 _RANK = msgspec.json.Decoder(RankBody)
+_PACKED_RANK = msgspec.json.Decoder(PackedRankBody)
 _REWARD = msgspec.json.Decoder(RewardBody)
 _CONFIGURATION = msgspec.json.Decoder(ConfigurationJSON)
 
@@ -148,23 +150,32 @@ def encode_problem(refusal: Problem) -> bytes:
 def decode_rank(body: bytes) -> RankRequest:
     """Return the request of POST /v1/rank."""
     with _refusing():
-        rank = decoded(_RANK, body)
-        return RankRequest(
-            event=rank.event,
-            context=_listed(rank.context),
-            actions=[Action(action.id, _listed(action.features)) for action in rank.actions],
-            excluded=rank.excluded,
-            deferred=rank.deferred,
-            slots=[
-                Slot(
-                    id=slot.id,
-                    baseline=slot.baseline,
-                    features=_listed(slot.features),
-                    excluded=slot.excluded,
-                )
-                for slot in rank.slots
-            ],
-        )
+        decoded(_RANK, body)
+        return unpack_rank(body)
+
+
+def unpack_rank(body: bytes) -> RankRequest:
+    """Return the request of POST /v1/rank, whose features nobody has looked at.
+
+    Raise an error that `decode_rank` says better.
+    """
+    rank = _PACKED_RANK.decode(body)
+    return RankRequest(
+        event=rank.event,
+        context=_listed(rank.context),
+        actions=[Action(action.id, _listed(action.features)) for action in rank.actions],
+        excluded=rank.excluded,
+        deferred=rank.deferred,
+        slots=[
+            Slot(
+                id=slot.id,
+                baseline=slot.baseline,
+                features=_listed(slot.features),
+                excluded=slot.excluded,
+            )
+            for slot in rank.slots
+        ],
+    )
 
 
 def decode_reward(event: str, body: bytes) -> RewardRequest:
@@ -243,8 +254,9 @@ def _rank_body(answer: RankAnswer) -> RankAnswerBody:
     )
 
 
-def _listed(features: Features) -> list[Features]:
-    return [features] if features else []
+def _listed(features: Features) -> Features:
+    """Return an object as an array of it."""
+    return features if features is NO_FEATURES else msgspec.Raw(b"[%s]" % bytes(features))
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
+from rbmle.service.records import NO_FEATURES
 from rbmle.service.requests import (
     LONGEST_ID,
     MOST_ACTIONS,
@@ -60,6 +61,33 @@ class RankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="No more than there are actions; no two have the same id",
         ),
     ] = []
+
+
+class PackedActionBody(Struct, frozen=True, kw_only=True):
+    """What may be chosen, with features as they were sent."""
+
+    id: Id
+    features: Raw = NO_FEATURES
+
+
+class PackedSlotBody(Struct, frozen=True, kw_only=True):
+    """A place for one action, with features as they were sent."""
+
+    id: Id
+    baseline: Id
+    features: Raw = NO_FEATURES
+    excluded: list[Id] = []
+
+
+class PackedRankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which action is best? Features are as they were sent."""
+
+    actions: Annotated[list[PackedActionBody], Meta(min_length=1, max_length=MOST_ACTIONS)]
+    event: EventId | None = None
+    context: Raw = NO_FEATURES
+    excluded: list[Id] = []
+    deferred: bool = False
+    slots: list[PackedSlotBody] = []
 
 
 class SlotAnswerBody(Struct, frozen=True):

@@ -11,6 +11,8 @@ from rbmle.service.dialects.paths import match, parameters, segments
 from rbmle.service.dialects.personalizer_errors import ErrorCode, problem
 from rbmle.service.dialects.personalizer_routes import TABLES, Route, Version
 from rbmle.service.dialects.personalizer_wire import (
+    PackedRankBody,
+    PackedSlotsRankBody,
     RankAnswerBody,
     RankBody,
     RewardBody,
@@ -19,6 +21,7 @@ from rbmle.service.dialects.personalizer_wire import (
     SlotsRankBody,
     SlotsRewardBody,
 )
+from rbmle.service.records import NO_FEATURES, Features
 from rbmle.service.requests import (
     ONLY_SLOT,
     ActivateRequest,
@@ -43,7 +46,9 @@ NAMES = {
 }
 
 _RANK = msgspec.json.Decoder(RankBody)
+_PACKED_RANK = msgspec.json.Decoder(PackedRankBody)
 _SLOTS_RANK = msgspec.json.Decoder(SlotsRankBody)
+_PACKED_SLOTS_RANK = msgspec.json.Decoder(PackedSlotsRankBody)
 _REWARD = msgspec.json.Decoder(RewardBody)
 _SLOTS_REWARD = msgspec.json.Decoder(SlotsRewardBody)
 _IN_PATH = {version.value: version for version in (Version.V1_0, Version.V1_1)}
@@ -99,30 +104,40 @@ def route(method: str, raw_path: bytes, query: bytes) -> Route | Problem | None:
 def decode_rank(body: bytes) -> RankRequest:
     """Return the request of POST /rank."""
     with refusing(ErrorCode.INVALID_RANK_REQUEST):
-        rank = decoded(_RANK, body)
-        return RankRequest(
-            event=rank.event_id,
-            context=rank.context_features or [],
-            actions=rank.actions,
-            excluded=rank.excluded_actions or [],
-            deferred=bool(rank.defer_activation),
-        )
+        decoded(_RANK, body)
+        return unpack_rank(body)
+
+
+def unpack_rank(body: bytes) -> RankRequest:
+    """Return the request of POST /rank, whose features nobody has looked at.
+
+    Raise an error that `decode_rank` says better.
+    """
+    rank = _PACKED_RANK.decode(body)
+    return RankRequest(
+        event=rank.event_id,
+        context=_listed(rank.context_features),
+        actions=rank.actions,
+        excluded=rank.excluded_actions or [],
+        deferred=bool(rank.defer_activation),
+    )
 
 
 def decode_slots_rank(body: bytes) -> RankRequest:
     """Return the request of POST /multislot/rank."""
     with refusing(ErrorCode.INVALID_RANK_REQUEST):
-        rank = decoded(_SLOTS_RANK, body)
+        decoded(_SLOTS_RANK, body)
+        rank = _PACKED_SLOTS_RANK.decode(body)
         return RankRequest(
             event=rank.event_id,
-            context=rank.context_features or [],
+            context=_listed(rank.context_features),
             actions=rank.actions,
             deferred=bool(rank.defer_activation),
             slots=[
                 Slot(
                     id=slot.id,
                     baseline=slot.baseline_action,
-                    features=slot.features or [],
+                    features=_listed(slot.features),
                     excluded=slot.excluded_actions or [],
                 )
                 for slot in rank.slots
@@ -165,6 +180,11 @@ def encode_slots_rank(answer: RankAnswer) -> bytes:
     """Return the answer of POST /multislot/rank."""
     slots = [SlotAnswerBody(slot.id, slot.chosen) for slot in answer.slots]
     return msgspec.json.encode(SlotsRankAnswerBody(slots, answer.event))
+
+
+def _listed(features: Features) -> Features:
+    """Return features that are there, though a client may say null for none."""
+    return NO_FEATURES if bytes(features) == b"null" else features
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
+from rbmle.service.records import NO_FEATURES
 from rbmle.service.requests import (
     LONGEST_ID,
     MOST_ACTIONS,
@@ -15,15 +16,33 @@ from rbmle.service.requests import (
     Reward,
 )
 
-Actions = Annotated[list[Action], Meta(min_length=1, max_length=MOST_ACTIONS)]
+_ACTIONS = Meta(min_length=1, max_length=MOST_ACTIONS)
+_SLOTS = Meta(min_length=1, max_length=MOST_SLOTS)
 Label = Annotated[str, Meta(max_length=LONGEST_ID)]
+
+
+class ActionBody(Struct, frozen=True):
+    """What may be chosen."""
+
+    id: Id
+    features: list[Features]
 
 
 class RankBody(Struct, frozen=True, kw_only=True, rename="camel"):
     """POST /rank; clients of some languages send null for what they leave out."""
 
-    actions: Actions
+    actions: Annotated[list[ActionBody], _ACTIONS]
     context_features: list[Features] | None = None
+    excluded_actions: list[str] | None = None
+    event_id: Id | None = None
+    defer_activation: bool | None = None
+
+
+class PackedRankBody(Struct, frozen=True, kw_only=True, rename="camel"):
+    """POST /rank, with features as they were sent."""
+
+    actions: Annotated[list[Action], _ACTIONS]
+    context_features: Raw = NO_FEATURES
     excluded_actions: list[str] | None = None
     event_id: Id | None = None
     defer_activation: bool | None = None
@@ -41,9 +60,28 @@ class SlotBody(Struct, frozen=True, kw_only=True, rename="camel"):
 class SlotsRankBody(Struct, frozen=True, kw_only=True, rename="camel"):
     """POST /multislot/rank."""
 
-    actions: Actions
-    slots: Annotated[list[SlotBody], Meta(min_length=1, max_length=MOST_SLOTS)]
+    actions: Annotated[list[ActionBody], _ACTIONS]
+    slots: Annotated[list[SlotBody], _SLOTS]
     context_features: list[Features] | None = None
+    event_id: Id | None = None
+    defer_activation: bool | None = None
+
+
+class PackedSlotBody(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A slot of POST /multislot/rank, with features as they were sent."""
+
+    id: Id
+    baseline_action: str
+    features: Raw = NO_FEATURES
+    excluded_actions: list[str] | None = None
+
+
+class PackedSlotsRankBody(Struct, frozen=True, kw_only=True, rename="camel"):
+    """POST /multislot/rank, with features as they were sent."""
+
+    actions: Annotated[list[Action], _ACTIONS]
+    slots: Annotated[list[PackedSlotBody], _SLOTS]
+    context_features: Raw = NO_FEATURES
     event_id: Id | None = None
     defer_activation: bool | None = None
 

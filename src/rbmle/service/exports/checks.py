@@ -62,7 +62,7 @@ def survey(log: Log, folder: Path | None = None, step: Step = unseen) -> Survey:
 class _Deaf:
     """Who does not want to know what became of events."""
 
-    def settle(self, settled: Settled) -> None:
+    def settle_all(self, settled: Sequence[Settled]) -> None:
         """Do nothing."""
 
     def leave(self, event: str, pending: Pending) -> None:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from rbmle.service.exports.rows import Entry, Take
-from rbmle.service.records import Features, Offer
+from rbmle.service.records import Features, Offer, unpacked
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them
@@ -54,7 +54,7 @@ def line(entry: Entry) -> dict[str, Any]:
         **slot,
         "a": [place + 1 for place in order],
         "c": {
-            SHARED: _readable([*entry.decided.context, *play.features]),
+            SHARED: [*_readable(entry.decided.context), *_readable(play.features)],
             "_multi": [_action(action) for action in actions],
         },
         "p": [chances[place] for place in order],
@@ -79,9 +79,9 @@ def _action(action: Offer) -> dict[str, Any]:
     }
 
 
-def _readable(features: Features) -> Features:
+def _readable(features: Features) -> list[dict[str, Any]]:
     """Return features without names that begin with _, which the service ignores and VW acts upon."""
-    return [_object(item) for item in features]
+    return [_object(item) for item in unpacked(features)]
 
 
 def _object(item: dict[str, Any]) -> dict[str, Any]:

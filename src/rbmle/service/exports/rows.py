@@ -1,6 +1,6 @@
 """What a log is as a table: one row for each decision in each slot, with the reward that counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -86,18 +86,19 @@ class _Rows:
     def __post_init__(self) -> None:
         self.joiner = Joiner(log=self.log, listener=self)
 
-    def settle(self, settled: Settled) -> None:
-        self.take(
-            Entry(
-                stored=settled.stored,
-                decided=settled.decided,
-                play=settled.play,
-                reward=settled.reward if settled.is_joined else None,
-                reward_time=settled.reward_time,
-                final_reward=settled.reward,
-                is_activated=True,
+    def settle_all(self, settled: Sequence[Settled]) -> None:
+        for one in settled:
+            self.take(
+                Entry(
+                    stored=one.stored,
+                    decided=one.decided,
+                    play=one.play,
+                    reward=one.reward if one.is_joined else None,
+                    reward_time=one.reward_time,
+                    final_reward=one.reward,
+                    is_activated=True,
+                )
             )
-        )
 
     def leave(self, event: str, pending: Pending) -> None:
         stored, decided = self.joiner.decision(pending)

@@ -1,12 +1,20 @@
 """The featuriser: JSON features, different from call to call, to sparse contexts, one for each action."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts
-from rbmle.service.features.reading import ID_NAMESPACE, FeatureError, read, shown
-from rbmle.service.features.rows import interactions_of, rows_of
+from rbmle.service.features.packed import groups_of
+from rbmle.service.features.reading import (
+    ID_NAMESPACE,
+    FeatureError,
+    Group,
+    joined,
+    read,
+    shown,
+)
+from rbmle.service.features.rows import Call, interactions_of, rows_of
 
 __all__ = ["ID_NAMESPACE", "FeatureError", "Featuriser"]
 
@@ -81,17 +89,42 @@ class Featuriser:
             )
         if self.ids_are_features:
             _check_ids(ids)
-        names = ids if self.ids_are_features else None
-        codes, chosen = interactions_of(self.interactions)
-        features = read(context_features, actions_features, names, self.seed, codes)
-        shared = features.counts[0]
-        products = shared * (len(features.hashes) - shared)
-        if products > MOST_PRODUCTS:
-            raise FeatureError(
-                f"there are {products:,} products of context and action features, but at most "
-                f"{MOST_PRODUCTS:,} are taken; send fewer features or fewer actions"
-            )
-        return Contexts(rows=rows_of(features, self.bits, chosen), features=self.features)
+        codes = interactions_of(self.interactions).codes
+        context = read(context_features, None, self.seed, codes)
+        actions = [
+            read(features, id if self.ids_are_features else None, self.seed, codes, place)
+            for place, (features, id) in enumerate(zip(actions_features, ids, strict=True), 1)
+        ]
+        return self.stacked([_checked(context, actions)])
+
+    def call(self, context: Sequence[bytes], actions: Iterable[tuple[str, bytes]]) -> Call:
+        """Return what a call offers, from JSON arrays of features: those of all, and ids with their own.
+
+        Raise FeatureError.
+        """
+        known = groups_of(self.seed, self.interactions)
+        shared = [known[None, json] for json in context]
+        if self.ids_are_features:
+            own = [known[action] for action in actions]
+        else:
+            own = [known[None, json] for _, json in actions]
+        return _checked(shared[0] if len(shared) == 1 else joined(*shared), own)
+
+    def stacked(self, calls: Sequence[Call]) -> Contexts:
+        """Return one row for each action of each call."""
+        rows = rows_of(calls, self.bits, interactions_of(self.interactions).chosen)
+        return Contexts(rows=rows, features=self.features)
+
+
+def _checked(context: Group, actions: list[Group]) -> Call:
+    """Return a call, or raise FeatureError if it has too many products."""
+    call = Call(context, actions)
+    if call.products > MOST_PRODUCTS:
+        raise FeatureError(
+            f"there are {call.products:,} products of context and action features, but at most "
+            f"{MOST_PRODUCTS:,} are taken; send fewer features or fewer actions"
+        )
+    return call
 
 
 def _check_ids(ids: Sequence[object]) -> None:

@@ -1,5 +1,6 @@
 """From hashed features to sparse rows: slots, signs, interactions, sums and lengths."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from jaxtyping import Bool
 
 from rbmle.core.types import Rows
 from rbmle.engine.feature_rows import feature_rows
-from rbmle.service.features.reading import ALONE, OTHER, Features
+from rbmle.service.features.reading import ALONE, OTHER, Group
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -38,18 +39,31 @@ def interactions_of(pairs: Pairs | None) -> Interactions:
     return Interactions(codes, chosen)
 
 
-def rows_of(features: Features, bits: int, chosen: Bool[np.ndarray, "codes codes"]) -> Rows:
-    """Return a row for each action: its features, the context's and their products, in 2^bits slots.
+class Call(NamedTuple):
+    """The features of a context, and those of each action that is offered in it."""
 
-    A product with hash h is added to the slot of h's low bits, with the sign of h's top bit. Slot 0
-    is the constant's alone: what would fall there goes to slot 1.
+    context: Group
+    actions: list[Group]
+
+    @property
+    def products(self) -> int:
+        """Return how many products of features it has."""
+        return self.context.size * sum([action.size for action in self.actions])
+
+
+def rows_of(calls: Sequence[Call], bits: int, chosen: Bool[np.ndarray, "codes codes"]) -> Rows:
+    """Return a row for each action of each call: its features, the context's and their products.
+
+    They are in 2^bits slots. A product with hash h is added to the slot of h's low bits, with the sign
+    of h's top bit. Slot 0 is the constant's alone: what would fall there goes to slot 1.
     """
-    hashes, values, counts, codes = features
+    groups = [group for context, actions in calls for group in (context, *actions)]
     return feature_rows(
-        np.array(hashes, np.uint64),
-        np.array(values, np.float64),
-        np.array(counts, np.int64),
-        np.array(codes, np.int64),
+        np.frombuffer(bytearray().join([group.hashes for group in groups]), np.uint64),
+        np.frombuffer(bytearray().join([group.values for group in groups]), np.float64),
+        np.array([group.size for group in groups], np.int64),
+        np.array([len(call.actions) for call in calls], np.int64),
+        np.frombuffer(bytearray().join([group.codes for group in groups]), np.int64),
         chosen,
         bits,
     )

@@ -5,6 +5,7 @@ from rbmle.service.dialects.base import Fault, Problem, RefusedError
 from rbmle.service.dialects.native import Operation, Route
 from rbmle.service.http.answers import Answer
 from rbmle.service.http.calls import Calls
+from rbmle.service.requests import RankAnswer, RankRequest, RewardRequest
 
 
 class Native:
@@ -20,6 +21,22 @@ class Native:
     async def answer(self, calls: Calls, route: Route, body: bytes, key: str | None) -> Answer:
         """Return the answer of success, or raise what went wrong."""
         return Answer(route.status, await _answered(calls, route, body, key))
+
+    def unpack_rank(self, body: bytes) -> RankRequest:
+        """Return a rank call whose features nobody has looked at, or raise."""
+        return native.unpack_rank(body)
+
+    def ranked(self, answer: RankAnswer) -> Answer:
+        """Return the answer of a rank call."""
+        return Answer(native.SUCCESS[Operation.RANK], native.encode_rank(answer))
+
+    def reward(self, event: str, body: bytes) -> RewardRequest:
+        """Return a reward call, or raise RefusedError."""
+        return native.decode_reward(event, body)
+
+    def rewarded(self) -> Answer:
+        """Return the answer of a reward call."""
+        return Answer(native.SUCCESS[Operation.REWARD])
 
     def fault(self, what: Fault, message: str) -> Problem:
         """Return a refusal of what can go wrong whatever is asked."""

@@ -27,6 +27,9 @@ from rbmle.service.dialects.personalizer_settings import (
 )
 from rbmle.service.http.answers import BYTES, Answer
 from rbmle.service.http.calls import Calls
+from rbmle.service.requests import RankAnswer, RankRequest, RewardRequest
+
+CREATED, NO_CONTENT = 201, 204  # in all versions
 
 
 class Personalizer:
@@ -45,6 +48,22 @@ class Personalizer:
         if route.operation is Operation.GET_MODEL:
             return Answer(route.status, answered, kind=BYTES)
         return Answer(route.status, answered)
+
+    def unpack_rank(self, body: bytes) -> RankRequest:
+        """Return a rank call whose features nobody has looked at, or raise."""
+        return personalizer.unpack_rank(body)
+
+    def ranked(self, answer: RankAnswer) -> Answer:
+        """Return the answer of a rank call."""
+        return Answer(CREATED, personalizer.encode_rank(answer))
+
+    def reward(self, event: str, body: bytes) -> RewardRequest:
+        """Return a reward call, or raise RefusedError."""
+        return personalizer.decode_reward(event, body)
+
+    def rewarded(self) -> Answer:
+        """Return the answer of a reward call."""
+        return Answer(NO_CONTENT)
 
     def fault(self, what: Fault, message: str) -> Problem:
         """Return a refusal of what can go wrong whatever is asked."""

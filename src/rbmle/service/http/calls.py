@@ -41,12 +41,12 @@ class Calls:
 
     def __init__(self, service: Service, waiting: Waiting) -> None:
         self.service = service
-        self._waiting = waiting
+        self.waiting = waiting
         self._operating = asyncio.Lock()  # who changes the model sees what was changed before
 
     async def rank(self, request: RankRequest, key: str | None) -> RankAnswer:
         """Return the answer of a decision; a repeated request gets the answer it got."""
-        self._check_queue()
+        self.check_queue()
         proposal = self.service.decider.rank(request, key)
         try:
             await self._stored(proposal.stored)
@@ -56,7 +56,7 @@ class Calls:
 
     async def reward(self, request: RewardRequest, key: str | None) -> None:
         """Write a reward once for each key."""
-        self._check_queue()
+        self.check_queue()
         try:
             await self._stored(self.service.decider.reward(request, key))
         except DuplicateRequest:
@@ -64,7 +64,7 @@ class Calls:
 
     async def activate(self, request: ActivateRequest) -> None:
         """Write that a deferred event was shown."""
-        self._check_queue()
+        self.check_queue()
         try:
             await self._stored(self.service.decider.activate(request))
         except DuplicateRequest:
@@ -131,13 +131,7 @@ class Calls:
 
     async def _stored(self, stored: "Future[int]") -> None:
         """Wait until something is on disk, or raise LogUnavailable."""
-        try:
-            await self._waiting.wait(stored)
-        except TimeoutError:
-            raise LogUnavailable(
-                f"the log did not answer within {self._waiting.seconds:g} s; send the same request again",
-                may_be_stored=True,
-            ) from None
+        await self.waiting.wait(stored)
 
     async def _in_force(self, stored: "Future[int]") -> None:
         """Wait until something is on disk and decides; if the learner is far behind, only for the first."""
@@ -162,7 +156,8 @@ class Calls:
                 last = error
         raise last
 
-    def _check_queue(self) -> None:
+    def check_queue(self) -> None:
+        """Raise LogUnavailable if too many calls wait for the log."""
         waiting = self.service.writer.waiting
         if waiting > MOST_WAITING:
             raise LogUnavailable(

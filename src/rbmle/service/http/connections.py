@@ -74,11 +74,14 @@ class Connection(HttpToolsProtocol):
         self.unparsed = 0  # bytes since the parser last had something whole; at least
         self.refusal = HTTPStatus.BAD_REQUEST  # of what cannot be parsed
         self.unsent, self.unsent_since = 0, math.inf
+        self.is_resting = False  # between an answer and the next request
+        self.has_place = False
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn
         """Find a place for it; without one, whatever it asks is answered with 503."""
         super().connection_made(transport)
-        if not self.crowd.has_room():
+        self.has_place = self.crowd.has_room()
+        if not self.has_place:
             self.app = _no_room
         self._await_head()
 
@@ -97,7 +100,7 @@ class Connection(HttpToolsProtocol):
         if self.unparsed > HEAD_LIMIT:
             self.refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             self.send_400_response("")
-        elif self.unparsed and self.crowd.waiting.get(self) == math.inf:
+        elif self.unparsed and self.is_resting:
             self._await_head()
 
     def on_message_begin(self) -> None:
@@ -113,7 +116,12 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         self.unparsed = 0
+        self.is_resting = False
         self.crowd.waiting.pop(self, None)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to answer, now that a head is known."""
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -155,7 +163,12 @@ class Connection(HttpToolsProtocol):
         if self.unparsed or self.cycle.more_body:
             self._await_head()
         else:
-            self.crowd.wait_for(self, math.inf)
+            self.rest(math.inf)  # uvicorn has a clock of its own for that
+
+    def rest(self, until: float) -> None:
+        """Wait for the next request."""
+        self.is_resting = True
+        self.crowd.wait_for(self, until)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be parsed; if it is no body, after the answers to what came before."""
@@ -190,6 +203,7 @@ class Connection(HttpToolsProtocol):
             self.unsent = max(self.unsent, size)
 
     def _await_head(self) -> None:
+        self.is_resting = False
         self.crowd.wait_for(self, self.loop.time() + self.crowd.head_seconds)
 
     def _head_size(self) -> int:

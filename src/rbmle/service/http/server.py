@@ -19,6 +19,7 @@ import uvicorn
 from rbmle.core.errors import RBMLEError
 from rbmle.service.http.connections import Connection, Crowd
 from rbmle.service.http.receiving import Receive, Scope, Send
+from rbmle.service.http.whole_requests import Taker, WholeRequests
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Started = Callable[[str], None]  # is told the address
@@ -101,9 +102,16 @@ class Server:
     SIGINT waits for nothing.
     """
 
-    def __init__(self, app: Application, binding: Binding, started: Started) -> None:
+    def __init__(
+        self,
+        app: Application,
+        binding: Binding,
+        started: Started,
+        taker: Callable[[], Taker] | None = None,
+    ) -> None:
+        """Make it; a `taker`, which is there once the application has started, may answer in its place."""
         self.binding = binding
-        self._server = _Uvicorn(app, binding, started)
+        self._server = _Uvicorn(app, binding, started, taker)
 
     def run(self) -> None:
         """Serve until stopped; raise ServerError if that cannot begin, or did not end well.
@@ -134,7 +142,13 @@ def serve(app: Application, binding: Binding, started: Started) -> None:
 class _Uvicorn(uvicorn.Server):
     """uvicorn's server with our connections, which leaves signals and exit codes to the caller."""
 
-    def __init__(self, app: Application, binding: Binding, started: Started) -> None:
+    def __init__(
+        self,
+        app: Application,
+        binding: Binding,
+        started: Started,
+        taker: Callable[[], Taker] | None,
+    ) -> None:
         config = uvicorn.Config(
             app,
             loop="uvloop",
@@ -155,6 +169,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self._binding = binding
         self._started = started
+        self._taker = taker
         self._tls = _tls(binding)
         self._crowd = Crowd(_most(binding), binding.head_seconds, self.server_state)
 
@@ -196,11 +211,17 @@ class _Uvicorn(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def _connection(self) -> Connection:
+        parts = (self.config, self._crowd, self.lifespan.state)
+        if self._taker is None:
+            return Connection(*parts)
+        return WholeRequests(*parts, self._taker(), is_direct=not self._binding.proxies)
+
     async def _listen(self, listener: socket.socket) -> asyncio.Server:
         has_tls = self._tls is not None
         try:
             return await asyncio.get_running_loop().create_server(
-                lambda: Connection(self.config, self._crowd, self.lifespan.state),
+                self._connection,
                 sock=listener,
                 backlog=_BACKLOG,
                 ssl=self._tls,

@@ -1,0 +1,24 @@
+"""How often the model is fitted: so many times a second of the log's own clock."""
+
+import msgspec
+
+
+class Budget(msgspec.Struct):
+    """A bucket of fits that fills evenly and holds those of a second; it starts full.
+
+    >>> budget = Budget()
+    >>> budget.take(7, time=60_000, per_second=5)
+    5
+    >>> budget.take(7, time=60_400, per_second=5)
+    2
+    """
+
+    time: int = 0  # milliseconds, when it was looked into last
+    spent: int = 0  # thousandths of a fit that it lacked then
+
+    def take(self, wanted: int, time: int, per_second: int) -> int:
+        """Return how many of the wanted fits there are at a time."""
+        spent = max(0, self.spent - (time - self.time) * per_second)
+        taken = min(wanted, max(0, per_second - -(-spent // 1_000)))
+        self.time, self.spent = time, spent + 1_000 * taken
+        return taken
