@@ -13,7 +13,7 @@ from rbmle.service.configuration import Aggregation, ServiceConfiguration
 from rbmle.service.deadlines import Deadlines
 from rbmle.service.events import Counts, Early, Joined, Listener, Pending, Settled
 from rbmle.service.logs.base import Log, Stored
-from rbmle.service.recalling import Decision, decisions_at, record_of
+from rbmle.service.recalling import Decision, Recent, decisions_at, record_of
 from rbmle.service.records import (
     Activated,
     Configured,
@@ -46,9 +46,11 @@ class Joiner:
     _deadlines: Deadlines = field(init=False)
     _due: list[str] = field(init=False, default_factory=list)  # to be closed, the first one last
     _hopes: list[tuple[int, str]] = field(init=False)  # of early rewards, a heap too
+    _recent: Recent = field(init=False)
 
     def __post_init__(self) -> None:
         """List what waits."""
+        self._recent = Recent(self.log)
         self._deadlines = Deadlines(self.pending)
         self._hopes = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
         heapq.heapify(self._hopes)
@@ -136,8 +138,8 @@ class Joiner:
         self._deadlines = Deadlines(self.pending)
 
     def decision(self, pending: Pending) -> Decision:
-        """Return the decision of an event, from the log."""
-        return decisions_at(self.log, [pending.seq])[pending.seq]
+        """Return the decision of an event."""
+        return self._recent.at(pending.seq)
 
     @property
     def next_deadline(self) -> int | None:
@@ -156,6 +158,7 @@ class Joiner:
         event = stored.row.event
         if event in self.pending:
             self.listener.leave(event, self.pending.pop(event))
+        self._recent.add((stored, decided))
         deadline = self._deadline_of(self.time)
         pending = Pending(seq=stored.seq, deadline=deadline, active=not decided.deferred)
         self.pending[event] = pending

@@ -22,6 +22,7 @@ INBOX = 10_000  # records that are held in memory; more wait in the log
 PUBLISH_SECONDS = 0.05  # at least, between two copies
 SHARE = 20  # the copies take no more than one part in this many of the time
 TICK_SECONDS = 1.0
+GATHER_SECONDS, GATHERED = 0.03, 256  # between two looks at what came, if it is less than so much
 RETRY_SECONDS = 0.2
 
 
@@ -60,6 +61,7 @@ class Learner:
         self._is_refused = is_refused
         self._interval = checkpoint_seconds
         self._inbox: deque[Stored] = deque()
+        self._last = fold.log.last()  # the last record that is known to be in the log
         self._wake = threading.Event()
         self._stop = False
         self._known: tuple[int, Bandit | None] = (-1, None)  # of the last copy: rounds, and whose
@@ -81,6 +83,7 @@ class Learner:
         """Take what was stored just now; what does not fit here is read from the log."""
         if len(self._inbox) < INBOX:
             self._inbox.extend(stored)
+        self._last = stored[-1].seq
         self._wake.set()
 
     def close(self) -> None:
@@ -105,6 +108,7 @@ class Learner:
         """Learn what comes, publish it, and save it now and then."""
         while not self._stop:
             try:
+                self._gather()
                 is_behind = self._learn()
                 self._save_if_due()
                 self._measure()
@@ -119,6 +123,11 @@ class Learner:
                 continue
             self._wake.wait(PUBLISH_SECONDS if self._is_stale else TICK_SECONDS)
             self._wake.clear()
+
+    def _gather(self) -> None:
+        """Wait a moment, unless much is there: what comes together costs less, and decisions less time."""
+        if self.published is not None and self._last - self.fold.seq < GATHERED:
+            time.sleep(GATHER_SECONDS)
 
     def _learn(self) -> bool:
         """Take in some records; return whether there were any."""
@@ -155,7 +164,9 @@ class Learner:
         found: list[Stored] = []
         while self._inbox and len(found) < BATCH and self._inbox[0].seq == seq + len(found) + 1:
             found.append(self._inbox.popleft())
-        return found or self.fold.log.read(seq, BATCH)
+        if found or seq >= self._last:
+            return found
+        return self.fold.log.read(seq, BATCH)
 
     @property
     def _is_stale(self) -> bool:

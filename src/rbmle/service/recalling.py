@@ -18,6 +18,25 @@ def record_of(stored: Stored) -> Record:
     return decoded(stored.row.kind, stored.row.payload)
 
 
+class Recent:
+    """The last decisions, as many as `size`: most rewards are for one of them."""
+
+    def __init__(self, log: Log, size: int = 4096) -> None:
+        self._log = log
+        self._ring: list[Decision | None] = [None] * size
+
+    def add(self, decision: Decision) -> None:
+        """Remember a decision in the place of an old one."""
+        self._ring[decision[0].seq % len(self._ring)] = decision
+
+    def at(self, seq: int) -> Decision:
+        """Return the decision of a record, from the log if it is an old one."""
+        found = self._ring[seq % len(self._ring)]
+        if found is not None and found[0].seq == seq:
+            return found
+        return decisions_at(self._log, [seq])[seq]
+
+
 def decisions_at(log: Log, seqs: Sequence[int]) -> dict[int, Decision]:
     """Return the decisions of some records, whose numbers ascend, in few reads."""
     wanted = set(seqs)

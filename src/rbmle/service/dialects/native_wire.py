@@ -63,14 +63,14 @@ class RankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = []
 
 
-class PackedActionBody(Struct, frozen=True, kw_only=True):
+class PackedActionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be chosen, with features as they were sent."""
 
     id: Id
     features: Raw = NO_FEATURES
 
 
-class PackedSlotBody(Struct, frozen=True, kw_only=True):
+class PackedSlotBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A place for one action, with features as they were sent."""
 
     id: Id

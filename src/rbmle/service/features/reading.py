@@ -56,7 +56,7 @@ def read(
         len(hashes),
         array("Q", hashes).tobytes(),
         array("d", values).tobytes(),
-        array("q", coded).tobytes(),
+        array("q", coded).tobytes() if coded else b"",
     )
 
 

@@ -49,9 +49,10 @@ class Admission:
         """Return whether `admit` would, of whom it is known by this alone; nothing is counted."""
         if self.keys is None:
             return True
-        if len(self.throttle) and (
-            address is None or self.throttle.retry_after(address, time.monotonic())
-        ):
+        now = time.monotonic()
+        if address is None and not self.throttle.is_quiet(now):
+            return False
+        if address is not None and self.throttle.retry_after(address, now):
             return False
         presented = _presented(headers)
         scope = None if presented is None else self.keys.scope_of(presented)

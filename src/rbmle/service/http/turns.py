@@ -6,7 +6,6 @@ is not as expected is let go, and answered, or refused in words, on the ordinary
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Protocol
 
@@ -31,6 +30,10 @@ from rbmle.service.security.keys import Scope
 
 MOST_BYTES = 2**16  # of a body; it has fewer values than the limit, and need not be counted
 AT_ONCE = 32  # calls that are decided together; the log begins to write them before the next
+BUSY, BUSY_SECONDS = 4, 0.02  # so many together, so short a time ago
+GATHER_SECONDS = (
+    0.002  # in busy times; larger batches cost less, so answers come sooner nevertheless
+)
 RANK, REWARD = "RANK", "REWARD"  # operations of both dialects
 
 
@@ -103,9 +106,9 @@ class Turns:
         self.calls = calls
         self.metrics = metrics
         self._admission = admission
-        self._call_soon: Callable[[Callable[[], None]], object] = (
-            asyncio.get_running_loop().call_soon
-        )
+        self._loop = asyncio.get_running_loop()
+        self._planned: asyncio.Handle  # of the next decision, if something waits for it
+        self._together, self._decided = 0, 0.0  # how many were decided last, and when
         self._ranks: list[tuple[Taken, RankRequest, str | None]] = []  # to be decided, with keys
 
     def wants(self, url: bytes) -> bool:
@@ -139,16 +142,27 @@ class Turns:
         return True
 
     def _rank(self, taken: Taken, request: RankRequest, key: str | None) -> None:
-        """Decide a call at the end of this turn, with all that come until then."""
+        """Decide a call soon, with all that come until then."""
         self._ranks.append((taken, request, key))
         if len(self._ranks) == 1:
-            self._call_soon(self._decide)
+            self._plan()
+        elif len(self._ranks) == AT_ONCE:
+            self._planned.cancel()
+            self._planned = self._loop.call_soon(self._decide)
+
+    def _plan(self) -> None:
+        """Decide at the end of this turn; in busy times a moment later, for then more will come."""
+        if self._together >= BUSY and self._loop.time() - self._decided < BUSY_SECONDS:
+            self._planned = self._loop.call_later(GATHER_SECONDS, self._decide)
+        else:
+            self._planned = self._loop.call_soon(self._decide)
 
     def _decide(self) -> None:
         """Decide some of what was taken; the log writes these while the next are decided."""
         ranks, self._ranks = self._ranks[:AT_ONCE], self._ranks[AT_ONCE:]
+        self._together, self._decided = len(ranks), self._loop.time()
         if self._ranks:
-            self._call_soon(self._decide)
+            self._planned = self._loop.call_soon(self._decide)
         try:
             self._draft(ranks)
         except Exception:  # one of them has the fault

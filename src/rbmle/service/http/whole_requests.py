@@ -1,6 +1,7 @@
-"""Connections that give a request away which came whole in one read, before a task is made of it."""
+"""Connections that give a request away which came whole within a moment, before a task is made of it."""
 
 import re
+from asyncio import TimerHandle
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -9,6 +10,8 @@ from uvicorn.config import Config
 from rbmle.service.http.answers import Answer
 from rbmle.service.http.connections import Connection, Crowd
 
+HELD_SECONDS = 0.05  # for which a request waits for the rest of itself
+HELD_BYTES = 2**16  # of a body that waits so
 _PLAIN = re.compile(rb"/[!-~]*")  # a URL that uvicorn surely can read
 _STATUS = {s.value: b"HTTP/1.1 %d %s\r\n" % (s.value, s.phrase.encode()) for s in HTTPStatus}
 
@@ -26,7 +29,7 @@ class Taker(Protocol):
 
 
 class WholeRequests(Connection):
-    """A connection whose requests may be taken, if they are alone in a read and nothing else runs."""
+    """A connection whose requests may be taken, if they are here at once, alone, and nothing else runs."""
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class WholeRequests(Connection):
         self.is_taken = False
         self.later = b""  # what came while a request was taken
         self.is_last = False  # close after the next answer
+        self.timer: TimerHandle | None = None  # until the rest of what is held back must be here
 
     @property
     def address(self) -> str | None:
@@ -63,10 +67,17 @@ class WholeRequests(Connection):
         super().data_received(data)
         if self.parts is None:
             return
-        if self.is_whole and not self.unparsed and not self.transport.is_closing():
-            self.is_taken = self.taker.take(self, b"".join(self.parts))
-        if not self.is_taken:
+        if self.unparsed or self.transport.is_closing():
             self._begin_held()
+        elif self.is_whole:
+            self._stop_timer()
+            self.is_taken = self.taker.take(self, b"".join(self.parts))
+            if not self.is_taken:
+                self._begin_held()
+        elif sum(map(len, self.parts)) > HELD_BYTES:
+            self._begin_held()
+        elif self.timer is None:  # many clients send a head and its body in two writes
+            self.timer = self.loop.call_later(HELD_SECONDS, self._begin_held)
 
     def begin(self) -> None:
         """Hold a request back that may be taken, now that its head is known."""
@@ -112,8 +123,16 @@ class WholeRequests(Connection):
         self._begin_held()
         super().send_400_response(msg)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._stop_timer()
+        self.parts = None
+        super().connection_lost(exc)
+
     def shutdown(self) -> None:
         """Close, after the answer to what is taken."""
+        if not self.is_taken:
+            self._begin_held()
         if self.is_taken:
             self.is_last = True
         else:
@@ -144,6 +163,7 @@ class WholeRequests(Connection):
 
     def _begin_held(self) -> None:
         """Do with what is held back as if it came now."""
+        self._stop_timer()
         if self.parts is None:
             return
         parts, self.parts = self.parts, None
@@ -152,6 +172,11 @@ class WholeRequests(Connection):
             super().on_body(part)
         if self.is_whole:
             super().on_message_complete()
+
+    def _stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
     def _catch_up(self) -> None:
         """Parse what came while a request was taken; if all is to end, it ends after that."""

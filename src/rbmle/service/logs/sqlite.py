@@ -55,6 +55,7 @@ class SQLiteLog:
         self._readers = Pool(lambda: sqlite_file.connect_reader(self._path, vfs))
         self._lock: apsw.Connection | None = None
         self._writer: apsw.Connection | None = None
+        self._next: int | None = None  # the seq of the next row, if the last append went well
         with self._failures("open"):
             if is_read_only:
                 with self._readers.lent() as connection:
@@ -77,7 +78,7 @@ class SQLiteLog:
         connection = self._writing()
         try:
             connection.execute("BEGIN IMMEDIATE")
-            first = _last(connection) + 1
+            first, self._next = self._next or _last(connection) + 1, None
             cells = cells_of(first, rows)
             for start in range(0, len(cells), MOST_ROWS):
                 some = cells[start : start + MOST_ROWS]
@@ -100,6 +101,7 @@ class SQLiteLog:
         except BaseException:
             self._roll_back(connection)
             raise
+        self._next = first + len(rows)
         return first
 
     def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:

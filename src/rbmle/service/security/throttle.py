@@ -34,6 +34,12 @@ class Throttle:
         # A rounding error is no reason to wait a second more.
         return max(0, math.ceil(wait - self.seconds * 1e-9))
 
+    def is_quiet(self, now: float) -> bool:
+        """Return whether nobody has failed lately, and forget all who did before."""
+        if self._full and max(self._full.values()) <= now:
+            self._full.clear()
+        return not self._full
+
     def failed(self, address: str, now: float) -> None:
         """Count a failed attempt."""
         network = network_of(address)
