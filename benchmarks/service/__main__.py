@@ -21,15 +21,16 @@ from rich.table import Table
 from benchmarks.service.client import Load, Traffic, load
 
 AT_LEAST = 0.40
+SOAK_CONNECTIONS = 64
 
 
 def main(
     turns: int = typer.Option(5, help="Of echo and service, one after the other."),
     seconds: float = typer.Option(6.0, help="Of each."),
     minutes: float = typer.Option(0.0, help="Of a long run after that, with memory."),
-    connections: str = typer.Option("32,64", help="Each has one request at a time."),
+    connections: str = typer.Option("32,64,128", help="Each has one request at a time."),
     reward_share: float = typer.Option(0.1, help="The part of the events that is rewarded."),
-    bodies: int = typer.Option(64, help="Of each connection; with many, features are mostly new."),
+    catalogue: int = typer.Option(500, help="Of articles; 0: their features are new in each call."),
     policy: str = typer.Option("neural-rbmle-pc"),
 ) -> None:
     """Print a table of each turn; then memory as the long run goes on."""
@@ -42,10 +43,12 @@ def main(
         process, port = served
         counts = [int(count) for count in connections.split(",")]
         for count in counts if turns else ():
-            traffic = Traffic(connections=count, reward_share=reward_share, bodies=bodies)
+            traffic = Traffic(connections=count, reward_share=reward_share, catalogue=catalogue)
             _compare(echo[1], port, turns, seconds, traffic, console)
         if minutes:
-            traffic = Traffic(connections=counts[-1], reward_share=reward_share, bodies=bodies)
+            traffic = Traffic(
+                connections=counts[-1], reward_share=reward_share, catalogue=catalogue
+            )
             _soak(port, process.pid, minutes, traffic, console)
 
 
@@ -54,7 +57,7 @@ def _compare(
 ) -> None:
     """Print how much of an echo's throughput the service has, turn by turn."""
     silent = replace(traffic, reward_share=0.0)
-    table = Table(title=f"{traffic.connections} connections, {traffic.bodies} bodies of each")
+    table = Table(title=f"{traffic.connections} connections, a catalogue of {traffic.catalogue}")
     for name in ("turn", "echo /s", "service /s", "ratio", "p50 ms", "p99 ms", "rewards /s"):
         table.add_column(name, justify="right")
     table.add_column("errors", justify="right")

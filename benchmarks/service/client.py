@@ -5,7 +5,9 @@ import itertools
 import random
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,8 +35,25 @@ class Load:
         return float(np.quantile(self.latencies, q)) * 1e3
 
 
-def body(rng: random.Random) -> bytes:
-    """Return a rank call as a news page would send it, of some 1.6 kB."""
+@dataclass(frozen=True, slots=True)
+class Article:
+    """What can be shown."""
+
+    id: str
+    features: list[dict[str, Any]]
+
+
+def article(rng: random.Random, number: int) -> Article:
+    """Return an article as a news page would describe it."""
+    features: list[dict[str, Any]] = [
+        {"topic": rng.choice(TOPICS), "length": rng.random()},
+        {"fresh": {"hours": rng.randint(0, 72), "is_new": rng.random() < 0.3}},
+    ]
+    return Article(f"article-{number}", features)
+
+
+def body(rng: random.Random, articles: Sequence[Article]) -> bytes:
+    """Return a rank call of some 1.3 kB, with a user who was never there before."""
     return msgspec.json.encode(
         {
             "contextFeatures": [
@@ -45,18 +64,9 @@ def body(rng: random.Random) -> bytes:
                         "width": rng.choice([390, 1280]),
                     }
                 },
-                {"time": {"hour": rng.randint(0, 23), "weekday": rng.randint(0, 6)}},
+                {"time": {"hour": rng.randint(0, 23), "minute": rng.random() * 60}},
             ],
-            "actions": [
-                {
-                    "id": f"article-{place}",
-                    "features": [
-                        {"topic": rng.choice(TOPICS), "length": rng.random()},
-                        {"fresh": {"hours": rng.randint(0, 72), "is_new": rng.random() < 0.3}},
-                    ],
-                }
-                for place in range(ACTIONS)
-            ],
+            "actions": [{"id": a.id, "features": a.features} for a in articles],
         }
     )
 
@@ -67,16 +77,25 @@ class Traffic:
 
     connections: int = 32
     reward_share: float = 0.1  # of the events that are rewarded, on connections of their own
-    bodies: int = 64  # different ones of each connection, one after the other
+    catalogue: int = 500  # articles, of which each call offers some; 0: they are new in each call
+    bodies: int = 500  # different ones of each connection, one after the other
     _requests: dict[int, list[bytes]] = field(default_factory=dict)
 
     def requests(self, connection: int) -> list[bytes]:
         """Return the rank calls of a connection, made once."""
         if connection not in self._requests:
-            rng = random.Random(connection)
-            made = [_request("/personalizer/v1.0/rank", body(rng)) for _ in range(self.bodies)]
-            self._requests[connection] = made
+            rng, common = random.Random(connection), random.Random(0)
+            known = [article(common, number) for number in range(self.catalogue)]
+            self._requests[connection] = [
+                _request("/personalizer/v1.0/rank", body(rng, self._offered(rng, known)))
+                for _ in range(self.bodies)
+            ]
         return self._requests[connection]
+
+    def _offered(self, rng: random.Random, known: list[Article]) -> list[Article]:
+        if known:
+            return rng.sample(known, ACTIONS)
+        return [article(rng, number) for number in range(ACTIONS)]
 
 
 async def load(port: int, seconds: float, traffic: Traffic) -> Load:

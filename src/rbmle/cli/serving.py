@@ -21,6 +21,7 @@ LIBRARIES = (
     "structlog",
     "uvicorn",
 )
+SWITCH_SECONDS = 0.001  # after which a thread that computes lets another one on
 TRY = (
     'curl -H "Authorization: Bearer $(rbmle key --data {data})" {address}/v1/rank -d \'{{"context": '
     '{{"time": "morning"}}, "actions": [{{"id": "tea"}}, {{"id": "coffee"}}]}}\''
@@ -106,6 +107,7 @@ def serve(
         _tell("\n".join(lines))
 
     _spare_the_collector()
+    sys.setswitchinterval(SWITCH_SECONDS)
     application = Application(service, keys)
     server = Server(application, binding, started, lambda: application.turns)
     application.stopping = lambda: server.is_stopping

@@ -19,7 +19,7 @@ from rbmle.service.writer import Failure
 BATCH = 256  # records that are fetched at a time
 TOGETHER = 64  # records that are learned between two looks at the clock
 INBOX = 10_000  # records that are held in memory; more wait in the log
-PUBLISH_SECONDS = 0.05  # at least, between two copies
+PUBLISH_SECONDS = 0.1  # at least, between two copies
 SHARE = 20  # the copies take no more than one part in this many of the time
 TICK_SECONDS = 1.0
 GATHER_SECONDS, GATHERED = 0.03, 256  # between two looks at what came, if it is less than so much

@@ -103,7 +103,7 @@ class Featuriser:
         Raise FeatureError.
         """
         known = groups_of(self.seed, self.interactions)
-        shared = [known[None, json] for json in context]
+        shared = [known.read(None, json) for json in context]  # nearly always new
         if self.ids_are_features:
             own = [known[action] for action in actions]
         else:

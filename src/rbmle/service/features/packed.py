@@ -24,16 +24,16 @@ class Groups(dict[tuple[str | None, bytes], Group]):
     kept for one time more: so what comes again and again stays, and what came once does not.
     """
 
-    __slots__ = ("before", "pairs", "seed")
+    __slots__ = ("before", "codes", "seed")
 
     def __init__(self, seed: int, pairs: Pairs | None) -> None:
         self.seed = seed
-        self.pairs = pairs
+        self.codes = interactions_of(pairs).codes
         self.before: dict[tuple[str | None, bytes], Group] = {}
 
     def __missing__(self, sent: tuple[str | None, bytes]) -> Group:
         """Return features that did not come lately, and remember them unless they are long."""
-        found = self.before.get(sent) or self._read(*sent)
+        found = self.before.get(sent) or self.read(*sent)
         if len(sent[1]) <= _LONGEST:
             if len(self) >= _REMEMBERED:
                 self.before = dict(self)
@@ -41,12 +41,13 @@ class Groups(dict[tuple[str | None, bytes], Group]):
             self[sent] = found
         return found
 
-    def _read(self, id: str | None, json: bytes) -> Group:
+    def read(self, id: str | None, json: bytes) -> Group:
+        """Return features without remembering them."""
         try:
             features: Any = _decoder.decode(json)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise FeatureError(f"features cannot be read: {error}") from None
-        return read(features, id, self.seed, interactions_of(self.pairs).codes)
+        return read(features, id, self.seed, self.codes)
 
 
 @lru_cache(maxsize=8)

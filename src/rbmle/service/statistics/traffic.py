@@ -1,5 +1,7 @@
 """Which actions are chosen most, of any number of them, in bounded space."""
 
+from itertools import islice
+
 import msgspec
 
 COUNTERS = 256
@@ -36,6 +38,7 @@ class Traffic(msgspec.Struct):
         return len(self.counters) < COUNTERS
 
     def _taken_over(self) -> Counter:
-        smallest = min(self.counters, key=lambda known: self.counters[known].count)
-        count = self.counters.pop(smallest).count
+        counts = [counter.count for counter in self.counters.values()]
+        count = min(counts)
+        del self.counters[next(islice(self.counters, counts.index(count), None))]
         return Counter(count=count, excess=count)
