@@ -36,6 +36,7 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     policy: str | None = None  # None: that of the log, or the default
     policy_settings: str = ""  # key=value, with spaces between
     seed: int | None = None  # None: that of the log, or a random one
+    fits_per_second: int | None = None  # None: those of the log, or the default
     features: Features | None = None  # None: those of the log, or the default
     configuration: dict[str, Any] | None = None  # None: that of the log, or the default
     new_model: bool = False
@@ -72,6 +73,7 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             policy=None if policy is None else bounded(policy),
             featuriser=featuriser,
             seed=self.seed,
+            fits_per_second=self.fits_per_second,
             configuration=configuration,
             is_new_model=self.new_model,
             checkpoint_seconds=self.checkpoint_seconds,

@@ -31,9 +31,10 @@ class Start:
 
     data: Path
     log: str | None = None  # its address; None: a file in the folder
-    policy: Policy[Any] | None = None  # None: that of the log, or the default; as the next three
+    policy: Policy[Any] | None = None  # None: that of the log, or the default; as the next four
     featuriser: Featuriser | None = None
     seed: int | None = None
+    fits_per_second: int | None = None
     configuration: ServiceConfiguration | None = None
     is_new_model: bool = False  # begin another model if the log has one that is not the same
     checkpoint_seconds: float = CHECKPOINT_SECONDS
@@ -47,6 +48,7 @@ def begin(log: Log, start: Start) -> None:
         "policy": start.policy,
         "featuriser": start.featuriser,
         "seed": start.seed,
+        "fits_per_second": start.fits_per_second,
     }
     wanted = replace(model, **{name: part for name, part in parts.items() if part is not None})
     records: list[Record] = []
