@@ -16,9 +16,9 @@ from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import frequencies
 from rbmle.core.types import Chosen, Probabilities
 from rbmle.service.configuration import LearningMode, ServiceConfiguration
-from rbmle.service.features import Call
+from rbmle.service.features import Offered
 from rbmle.service.logs.base import Log, Row
-from rbmle.service.model import Model, shared_by
+from rbmle.service.model import Model, offered
 from rbmle.service.records import (
     CLOCK,
     NO_FEATURES,
@@ -194,12 +194,11 @@ class Round(msgspec.Struct, frozen=True):
     baseline: int | None = None  # None: the first eligible action
     slot: Slot | None = None  # None: for a whole event
 
-    def call(self, model: Model) -> Call:
+    @property
+    def offered(self) -> Offered:
         """Return the features of what is offered."""
         own = NO_FEATURES if self.slot is None else self.slot.features
-        return model.call(
-            shared_by(self.context, own), [self.actions[place] for place in self.eligible]
-        )
+        return offered(self.context, own, [self.actions[place] for place in self.eligible])
 
 
 def _play_all(
@@ -208,7 +207,7 @@ def _play_all(
     """Choose in each round, as if it were alone."""
     if not rounds:
         return []
-    contexts = published.model.contexts([round.call(published.model) for round in rounds])
+    contexts = published.model.contexts([round.offered for round in rounds])
     sizes, seeds = [len(round.eligible) for round in rounds], [round.seed for round in rounds]
     chosen = published.bandit.weigh_all(contexts, sizes, seeds, configuration.exploration)
     return [_play(round, one, configuration) for round, one in zip(rounds, chosen, strict=True)]

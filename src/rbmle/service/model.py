@@ -12,7 +12,7 @@ from rbmle.core.saving import decode, encode, write
 from rbmle.core.types import Contexts, Encoding
 from rbmle.models.history import Memory
 from rbmle.policies.choices import policy_with
-from rbmle.service.features import Call, Featuriser
+from rbmle.service.features import Featuriser, Offered
 from rbmle.service.records import NO_FEATURES, Decided, Features, Offer, Play
 
 DEFAULT_POLICY = "neural-rbmle-pc"
@@ -98,14 +98,9 @@ class Model:
             draws=DRAWS,
         )
 
-    def call(self, context: Sequence[Features], offers: Sequence[Offer]) -> Call:
-        """Return what a call offers; raise FeatureError for features that cannot be read."""
-        own = [(offer.id, bytes(offer.features)) for offer in offers]
-        return self.featuriser.call([bytes(features) for features in context], own)
-
-    def contexts(self, calls: Sequence[Call]) -> Contexts:
-        """Return one context for each action of each call."""
-        return self.featuriser.stacked(calls)
+    def contexts(self, offers: Sequence[Offered]) -> Contexts:
+        """Return one context for each action of each call; raise FeatureError for what cannot be read."""
+        return self.featuriser.contexts_of(offers)
 
     def context(self, decided: Decided, play: Play) -> Contexts:
         """Return the context of what was chosen."""
@@ -113,11 +108,12 @@ class Model:
 
     def played(self, plays: Sequence[tuple[Decided, Play]]) -> Contexts:
         """Return the context of what was chosen in each of some plays."""
-        calls = [
-            self.call(shared_by(decided.context, play.features), [decided.actions[play.chosen]])
-            for decided, play in plays
-        ]
-        return self.contexts(calls)
+        return self.contexts(
+            [
+                offered(decided.context, play.features, [decided.actions[play.chosen]])
+                for decided, play in plays
+            ]
+        )
 
     def warm_up(self, *, is_learning: bool = True) -> None:
         """Decide, and learn, once on a bandit of no use, so that no client waits for a compiler.
@@ -127,7 +123,7 @@ class Model:
         try:
             bandit = self.start()
             offers = [Offer(id=""), Offer(id="-")]
-            contexts = self.contexts([self.call([NO_FEATURES], offers)])
+            contexts = self.contexts([offered(NO_FEATURES, NO_FEATURES, offers)])
             bandit.weigh_all(contexts, [len(offers)], [""], 0.5)
             decision = bandit.decide(contexts, id="", floor=0.5)
             if is_learning:
@@ -154,9 +150,10 @@ class Model:
         return bandit
 
 
-def shared_by(context: Features, slot: Features) -> list[Features]:
-    """Return the features that all actions of a slot share."""
-    return [context] if slot is NO_FEATURES else [context, slot]
+def offered(context: Features, slot: Features, actions: Sequence[Offer]) -> Offered:
+    """Return a call: features of all, those of the slot if it has any, and the actions."""
+    shared = [context] if slot is NO_FEATURES else [context, slot]
+    return Offered(shared, [a.id for a in actions], [a.features for a in actions])
 
 
 def saved(bandit: Bandit) -> bytes:

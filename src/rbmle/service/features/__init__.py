@@ -1,6 +1,6 @@
 """JSON features, different from call to call, to sparse contexts."""
 
 from rbmle.service.features.featuriser import MOST_PRODUCTS, FeatureError, Featuriser
-from rbmle.service.features.rows import Call
+from rbmle.service.features.packed import Offered
 
-__all__ = ["MOST_PRODUCTS", "Call", "FeatureError", "Featuriser"]
+__all__ = ["MOST_PRODUCTS", "FeatureError", "Featuriser", "Offered"]

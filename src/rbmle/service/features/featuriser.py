@@ -1,11 +1,11 @@
 """The featuriser: JSON features, different from call to call, to sparse contexts, one for each action."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts
-from rbmle.service.features.packed import groups_of
+from rbmle.service.features.packed import Offered, groups_of, rows_of_json
 from rbmle.service.features.reading import (
     ID_NAMESPACE,
     FeatureError,
@@ -18,7 +18,7 @@ from rbmle.service.features.rows import Call, interactions_of, rows_of
 
 __all__ = ["ID_NAMESPACE", "FeatureError", "Featuriser"]
 
-VERSION = 1  # of hashes and of how features are read; rows of two versions are not alike
+VERSION = 2  # of hashes and of how features are read; rows of two versions are not alike
 MOST_BITS = 24
 MOST_PRODUCTS = 2**19  # of context and action features in one call: some 100 ms and 50 MB
 
@@ -97,17 +97,24 @@ class Featuriser:
         ]
         return self.stacked([_checked(context, actions)])
 
-    def call(self, context: Sequence[bytes], actions: Iterable[tuple[str, bytes]]) -> Call:
-        """Return what a call offers, from JSON arrays of features: those of all, and ids with their own.
+    def contexts_of(self, offers: Sequence[Offered]) -> Contexts:
+        """Return one row for each action of each call, from features as they were sent; raise FeatureError."""
+        rows = None
+        if self.interactions is None:
+            settings = (self.seed, self.ids_are_features, self.bits, MOST_PRODUCTS)
+            rows = rows_of_json(offers, *settings)
+        if rows is None:
+            return self.stacked([self.call(offered) for offered in offers])
+        return Contexts(rows=rows, features=self.features)
 
-        Raise FeatureError.
-        """
+    def call(self, offered: Offered) -> Call:
+        """Return what a call offers, read without a kernel; raise FeatureError."""
         known = groups_of(self.seed, self.interactions)
-        shared = [known.read(None, json) for json in context]  # nearly always new
-        if self.ids_are_features:
-            own = [known[action] for action in actions]
-        else:
-            own = [known[None, json] for _, json in actions]
+        shared = [known.read(None, bytes(json)) for json in offered.context]  # nearly always new
+        own = [
+            known[id if self.ids_are_features else None, bytes(json)]
+            for id, json in zip(offered.ids, offered.features, strict=True)
+        ]
         return _checked(shared[0] if len(shared) == 1 else joined(*shared), own)
 
     def stacked(self, calls: Sequence[Call]) -> Contexts:

@@ -1,9 +1,11 @@
 """Hashes of features: 64 bits, equal in every process, on every machine, in every version of Python."""
 
 from functools import lru_cache
-from hashlib import blake2b
+
+import numpy as np
 
 from rbmle.engine.feature_rows import interaction_hash
+from rbmle.engine.json_features import text_hash
 
 __all__ = ["IGNORED", "NOTHING", "Remembered", "feature_hash", "interaction_hash", "remembered"]
 
@@ -12,6 +14,7 @@ _LONGEST = (
     200  # characters of a feature that is remembered; so what is remembered stays below 50 MB
 )
 
+_ALL = 2**64 - 1
 NOTHING = 0  # the hash of no feature at all
 IGNORED = "_"  # names that begin with it are those of no features
 
@@ -19,12 +22,16 @@ IGNORED = "_"  # names that begin with it are those of no features
 def feature_hash(seed: int, namespace: str, name: str, category: str | None) -> int:
     """Return the hash of the number called `name`, or of the indicator of name=category.
 
-    Lengths stand before the texts, so no two features are spelled alike.
+    Between the texts are bytes that UTF-8 does not have, so no two features are spelled alike.
     """
-    value = "" if category is None else f"={category}"
-    text = f"{seed}/{len(namespace)}/{len(name)}/{namespace}{name}{value}"
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    value = b"" if category is None else b"\xfe" + _encoded(category)
+    text = b"%s\xff%s%s" % (_encoded(namespace), _encoded(name), value)
+    bytes_of = np.frombuffer(bytearray(text), np.uint8)
+    return int(text_hash(np.uint64(seed & _ALL), bytes_of))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 class Remembered(dict[tuple[str, str, str | int | None], int]):

@@ -1,20 +1,71 @@
-"""Features as the JSON that a client sent; what was read before is remembered by its bytes.
+"""Features as the JSON that a client sent: read by a kernel, or by Python where there is more to it.
 
-The actions of a page are the same for all who look at it, so most of what comes was there before.
+What Python has read is remembered by its bytes: the actions of a page are the same for all who look at it.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+from jaxtyping import Int
 
+from rbmle.core.types import Rows
+from rbmle.engine.feature_rows import feature_rows
+from rbmle.engine.json_features import MORE_FEATURES, NEW_FEATURES, NEW_ID, read_groups
 from rbmle.service.features.reading import FeatureError, Group, read
 from rbmle.service.features.rows import Pairs, interactions_of
+from rbmle.service.records import Features as Packed
 from rbmle.service.requests import Features
 
-_REMEMBERED = 2**15  # groups, and as many from before
-_LONGEST = 500  # bytes of JSON that are remembered; so what is remembered stays below 100 MB
+_REMEMBERED = 2**14  # groups, and as many from before
+_LONGEST = 500  # bytes of JSON that are remembered; so what is remembered stays below 50 MB
+_END = b"\xff"
+_ALL = 2**64 - 1
 _decoder = msgspec.json.Decoder(list[Features])
+
+
+class Offered(NamedTuple):
+    """A call as it was sent: JSON arrays of the features of all, and of each action with its id."""
+
+    context: list[Packed]
+    ids: list[str]
+    features: list[Packed]
+
+
+def rows_of_json(
+    offers: Sequence[Offered], seed: int, ids_are_features: bool, bits: int, most: int
+) -> Rows | None:
+    """Return a row for each action; None if a kernel cannot read them, or there are too many products."""
+    pieces: list[Packed | bytes] = []
+    kinds: list[int] = []
+    for context, ids, features in offers:
+        pieces += context
+        kinds += [NEW_FEATURES, *[MORE_FEATURES] * (len(context) - 1)]
+        if ids_are_features:
+            pieces += [part for own in zip(map(str.encode, ids), features) for part in own]  # noqa: B905
+            kinds += [NEW_ID, MORE_FEATURES] * len(ids)
+        else:
+            pieces += features
+            kinds += [NEW_FEATURES] * len(ids)
+    text = np.frombuffer(bytearray(_END).join([*pieces, b""]), np.uint8)
+    hashes, values, counts, is_read = read_groups(text, np.array(kinds), np.uint64(seed & _ALL))
+    sizes = np.array([len(offered.ids) for offered in offers])
+    if not is_read or _products(counts, sizes) > most:
+        return None
+    interactions = interactions_of(None)
+    return feature_rows(hashes, values, counts, sizes, _NO_CODES, interactions.chosen, bits)
+
+
+_NO_CODES = np.empty(0, np.int64)
+
+
+def _products(counts: Int[np.ndarray, " groups"], sizes: Int[np.ndarray, " calls"]) -> int:
+    """Return how many products the largest call has; counts are those of its context and of its actions."""
+    firsts = np.cumsum(sizes + 1) - sizes - 1
+    shared = counts[firsts]
+    return int((shared * (np.add.reduceat(counts, firsts) - shared)).max())
 
 
 class Groups(dict[tuple[str | None, bytes], Group]):
