@@ -1,7 +1,6 @@
 """What most users hold: a policy, its state and its clock."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
 from functools import partial
@@ -14,7 +13,6 @@ from rbmle.core.contexts import disjoint, per_arm
 from rbmle.core.errors import (
     ArmError,
     ContextError,
-    DivergenceError,
     EligibilityError,
     RewardError,
     SettingError,
@@ -24,11 +22,8 @@ from rbmle.core.policy import (
     DecidesWithLess,
     LearnsBatches,
     Policy,
-    choose,
-    frequencies,
-    largest,
 )
-from rbmle.core.randomness import Purpose, generator, uniform
+from rbmle.core.randomness import Purpose, generator
 from rbmle.core.trees import copied
 from rbmle.core.types import (
     ArmId,
@@ -37,11 +32,9 @@ from rbmle.core.types import (
     Contexts,
     Decision,
     Encoding,
-    Indices,
     Observation,
-    Probabilities,
 )
-from rbmle.core.weighing import chances_of, drawn
+from rbmle.core.weighing import Chooser
 
 
 class Bandit:
@@ -136,12 +129,7 @@ class Bandit:
 
     def weigh(self, contexts: Contexts, id: str, floor: float) -> Chosen:
         """Return which of some contexts to play, and what that was drawn from: a part of `decide`."""
-        rng = generator(self.seed, Purpose.INDEX, id)
-        indices = self.policy.index(self.state, contexts, rng)
-        _check_finite(indices)
-        chances = self._chances(contexts, indices, rng, floor)
-        place = choose(indices, rng) if chances is None else _draw(chances, rng)
-        return Chosen(place, indices, chances)
+        return self._chooser.weigh(contexts, id, floor)
 
     def weigh_all(
         self, contexts: Contexts, sizes: Sequence[int], ids: Sequence[str], floor: float
@@ -151,21 +139,7 @@ class Bandit:
         A policy that is separate is asked once for all of them, and a round gets the same answer
         whichever are with it. Of others this is `weigh`, round by round.
         """
-        ends = np.cumsum(sizes)
-        if not getattr(self.policy, "is_separate", False):
-            parts = zip((ends - sizes).tolist(), ends.tolist(), ids, strict=True)
-            return [self.weigh(contexts.part(a, b), id, floor) for a, b, id in parts]
-        every = self.policy.index(self.state, contexts, generator(self.seed, Purpose.INDEX, ""))
-        _check_finite(every)
-        found: dict[int, Chosen] = {}
-        for size in set(sizes):
-            rounds = [i for i, n in enumerate(sizes) if n == size]
-            indices = every[(ends[rounds] - size)[:, None] + np.arange(size)]
-            chances = chances_of(indices, floor)
-            uniforms = np.array([uniform(self.seed, Purpose.CHOOSE, ids[i]) for i in rounds])
-            places = drawn(chances, uniforms).tolist()
-            found |= dict(zip(rounds, map(Chosen, places, indices, chances), strict=True))
-        return [found[i] for i in range(len(ids))]
+        return self._chooser.weigh_all(contexts, sizes, ids, floor)
 
     def learn(
         self, source: Decision | Any, reward: float | None = None, *, arm: ArmId | None = None
@@ -284,6 +258,10 @@ class Bandit:
 
         return load(path, policy)
 
+    @property
+    def _chooser(self) -> Chooser:
+        return Chooser(self.policy, self.state, self.seed, self.draws)
+
     def _blocks(self) -> int:
         """Return how many blocks the policy sees."""
         return 1 if self.arms is None or self.encoding is Encoding.PER_ARM else len(self.arms.ids)
@@ -325,23 +303,6 @@ class Bandit:
             if id in self.arms.retired:
                 raise ArmError(f"arm {id!r} is retired; add_arm({id!r}) brings it back")
         return ids
-
-    def _chances(
-        self, contexts: Contexts, indices: Indices, rng: np.random.Generator, floor: float
-    ) -> Probabilities | None:
-        """Return the probabilities from which the arm is drawn, or None if there are none."""
-        chances = self.policy.probabilities(self.state, contexts, self.draws, rng)
-        if floor == 0:
-            return chances
-        least = floor / len(indices)
-        if chances is None and (best := largest(indices)) is not None:
-            chances = np.empty(len(indices))
-            chances.fill(least)
-            chances[best] = (1 - floor) + least
-            return chances
-        if chances is None:
-            chances = frequencies(indices[None])
-        return (1 - floor) * chances + least
 
     def _decided(self, decision: Decision) -> Contexts:
         """Return the context of a decision, checked against this bandit."""
@@ -395,21 +356,6 @@ class Bandit:
 def _stream(seed: int, round: int, i: int) -> np.random.Generator:
     """Return the stream of the update that is i rounds after a round."""
     return generator(seed, Purpose.UPDATE, round + i)
-
-
-def _draw(chances: Probabilities, rng: np.random.Generator) -> int:
-    """Return an arm drawn from its probability."""
-    edges = chances.cumsum()
-    return min(bisect_right(edges, rng.random() * edges[-1]), len(edges) - 1)
-
-
-def _check_finite(indices: Indices) -> None:
-    """Raise DivergenceError for indices that say nothing."""
-    if not math.isfinite(np.add.reduce(indices)):
-        raise DivergenceError(
-            f"the indices are {indices}, but they must be finite numbers: training has diverged; use a "
-            "smaller rate, Replay() in the place of FullBatch(), or smaller features, and start anew"
-        )
 
 
 def _finite(reward: float | None) -> float:

@@ -14,7 +14,8 @@ from rbmle.engine.hashing import mix
 
 END = 0xFF  # behind each piece of text; UTF-8 has no such byte
 NEW_FEATURES, MORE_FEATURES, NEW_ID = 0, 1, 2  # kinds of pieces
-LARGEST = 1e15  # a number that is taken, in size
+LARGEST = 1e15  # a number that is read here, in size
+LONGEST = 10_000  # characters of a string or a name that are
 
 _PRIME = np.uint64(0x100000001B3)  # of FNV-1a
 _ONE, _TOP = np.uint64(1), np.uint64(63)
@@ -34,14 +35,14 @@ Found = tuple[UInt64[np.ndarray, " features"], Float[np.ndarray, " features"]]
 
 
 @kernel
-def text_hash(seed: int, text: Text) -> int:
+def text_hash(seed: np.uint64, text: Text) -> int:
     """Return the hash of a feature: namespace, 0xFF, name, and if it has a category 0xFE and that."""
     return _finished(_fed(_begun(seed), text, 0, len(text)))
 
 
 @kernel
 def read_groups(
-    text: Text, kinds: Int[np.ndarray, " pieces"], seed: int
+    text: Text, kinds: Int[np.ndarray, " pieces"], seed: np.uint64
 ) -> tuple[
     UInt64[np.ndarray, " features"],
     Float[np.ndarray, " features"],
@@ -275,16 +276,17 @@ def _after_blanks(text: Text, p: int) -> int:
 
 @inlined
 def _string_end(text: Text, p: int) -> int:
-    """Return where the quote behind a string is; -1 if there is more to read than ASCII."""
+    """Return where the quote behind a string is; -1 if it is long, or there is more to it than ASCII."""
+    first = p
     while text[p] != _QUOTE:
         if text[p] == _BACKSLASH or text[p] >= 128:
             return -1
         p += 1
-    return p
+    return p if p - first <= LONGEST else -1
 
 
 @inlined
-def _begun(seed: int) -> int:
+def _begun(seed: np.uint64) -> int:
     return mix(np.uint64(seed), np.uint64(0))
 
 

@@ -180,8 +180,9 @@ class Turns:
         """Decide some calls, and write what was decided; or raise, and nothing was written."""
         self.calls.check_queue()
         drafts = self.calls.service.decider.draft([(request, key) for _, request, key in ranks])
-        for (taken, _, _), draft in zip(ranks, drafts, strict=True):
-            self._store(taken, draft.row, taken.wire.ranked(draft.answer))
+        answers = [one[0].wire.ranked(d.answer) for one, d in zip(ranks, drafts, strict=True)]
+        for (taken, _, _), draft, answer in zip(ranks, drafts, answers, strict=True):
+            self._store(taken, draft.row, answer)
 
     def _store(self, taken: Taken, row: Row, answer: Answer) -> None:
         """Write a row, and answer when it is on disk."""
