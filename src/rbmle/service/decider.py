@@ -9,23 +9,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 import msgspec
-import numpy as np
 
-from rbmle.core.bandit import Bandit
 from rbmle.core.errors import RBMLEError
-from rbmle.core.policy import frequencies
-from rbmle.core.types import Chosen, Probabilities
-from rbmle.service.configuration import LearningMode, ServiceConfiguration
-from rbmle.service.features import Offered
+from rbmle.service.choosing import Published, plays_of
+from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.logs.base import Log, Row
-from rbmle.service.model import Model, offered
 from rbmle.service.records import (
     CLOCK,
-    NO_FEATURES,
     OPERATOR,
     Activated,
     Decided,
-    Features,
     Offer,
     Play,
     Record,
@@ -35,20 +28,16 @@ from rbmle.service.records import (
     kind_of,
 )
 from rbmle.service.requests import (
-    Action,
     ActivateRequest,
     RankAnswer,
     RankedAction,
     RankRequest,
     RewardRequest,
-    Slot,
     SlotAnswer,
 )
-from rbmle.service.seats import Seats
 from rbmle.service.writer import Writer
 
 _EVENTS = uuid.UUID("6f0d2a0e-7c0b-4d4e-9a55-2f1d0b8f3c11")  # of ids that are made from keys
-
 
 _PLAIN = (Decided, Rewarded)  # records in which JSON changes nothing
 
@@ -59,16 +48,6 @@ class ConflictError(RBMLEError):
 
 class InFlightError(RBMLEError):
     """A request of which an earlier copy is not answered yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A model that decides: a copy that nobody changes."""
-
-    model: Model
-    bandit: Bandit
-    seq: int = 0  # the last record that it knows
-    time: int = 0  # of that record, in milliseconds
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -110,17 +89,11 @@ class Decider:
         """
         published, configuration = self._published(), self.configuration
         events = [self._event(request.event, key) for request, key in asked]
-        rounds = [
-            Round(event, request.context, request.actions, _eligible(request))
-            for event, (request, _) in zip(events, asked, strict=True)
-            if not request.slots
-        ]
-        only = iter(_play_all(rounds, published, configuration))
+        requests = [request for request, _ in asked]
         drafts = []
-        for event, (request, _) in zip(events, asked, strict=True):
-            plays = (
-                _slots(request, event, published, configuration) if request.slots else [next(only)]
-            )
+        for event, request, plays in zip(
+            events, requests, plays_of(events, requests, published, configuration), strict=True
+        ):
             decided = Decided(
                 context=request.context,
                 actions=request.actions,
@@ -184,88 +157,6 @@ class Decider:
         return self._ids() if key is None else str(uuid.uuid5(_EVENTS, key))
 
 
-class Round(msgspec.Struct, frozen=True):
-    """A choice to be made: one action of the eligible ones, for a slot or for a whole event."""
-
-    seed: str
-    context: Features
-    actions: Sequence[Action]
-    eligible: list[int]
-    baseline: int | None = None  # None: the first eligible action
-    slot: Slot | None = None  # None: for a whole event
-
-    @property
-    def offered(self) -> Offered:
-        """Return the features of what is offered."""
-        own = NO_FEATURES if self.slot is None else self.slot.features
-        return offered(self.context, own, [self.actions[place] for place in self.eligible])
-
-
-def _play_all(
-    rounds: Sequence[Round], published: Published, configuration: ServiceConfiguration
-) -> list[Play]:
-    """Choose in each round, as if it were alone."""
-    if not rounds:
-        return []
-    contexts = published.model.contexts([round.offered for round in rounds])
-    sizes, seeds = [len(round.eligible) for round in rounds], [round.seed for round in rounds]
-    chosen = published.bandit.weigh_all(contexts, sizes, seeds, configuration.exploration)
-    return [_play(round, one, configuration) for round, one in zip(rounds, chosen, strict=True)]
-
-
-def _play(round: Round, chosen: Chosen, configuration: ServiceConfiguration) -> Play:
-    """Return what is shown: the choice, or the baseline while the model only learns."""
-    place, indices, probabilities = chosen
-    if probabilities is None:  # no exploration, and a policy that knows no chances
-        probabilities = frequencies(indices[None])
-    eligible = round.eligible
-    shown, preferred = eligible[place], None
-    baseline = eligible[0] if round.baseline is None else round.baseline
-    if configuration.learning_mode is not LearningMode.ONLINE:
-        shown = baseline if baseline in eligible else eligible[0]
-        preferred = eligible[int(np.argmax(probabilities))]
-        probabilities = _certain(eligible.index(shown), len(eligible))
-    return Play(
-        eligible=eligible,
-        probabilities=probabilities.tolist(),
-        chosen=shown,
-        slot="" if round.slot is None else round.slot.id,
-        features=NO_FEATURES if round.slot is None else round.slot.features,
-        baseline=baseline,
-        preferred=preferred,
-    )
-
-
-def _slots(
-    request: RankRequest, event: str, published: Published, configuration: ServiceConfiguration
-) -> list[Play]:
-    """Return the plays of all slots, each action shown once."""
-    places = {action.id: place for place, action in enumerate(request.actions)}
-    allowed = [
-        [place for id, place in places.items() if id not in set(slot.excluded)]
-        for slot in request.slots
-    ]
-    baselines = [places[slot.baseline] for slot in request.slots]
-    seats = Seats(allowed, baselines)
-    plays = []
-    for at, slot in enumerate(request.slots):
-        seed, eligible = f"{event}/{slot.id}", seats.eligible(at)
-        round = Round(seed, request.context, request.actions, eligible, baselines[at], slot)
-        (play,) = _play_all([round], published, configuration)
-        seats.take(at, play.chosen)
-        plays.append(play)
-    return plays
-
-
-def _eligible(request: RankRequest) -> list[int]:
-    """Return the places of the actions that may be chosen."""
-    places = range(len(request.actions))
-    if not request.excluded:
-        return [*places]
-    excluded = set(request.excluded)
-    return [place for place in places if request.actions[place].id not in excluded]
-
-
 def _row(event: str, request: str | None, record: Record) -> Row:
     now = time.time_ns() // 1_000_000
     at_hand = record if isinstance(record, _PLAIN) else None
@@ -308,13 +199,6 @@ def _ranking(actions: Sequence[Offer], play: Play) -> list[RankedAction]:
     order = sorted(range(len(actions)), key=chances.__getitem__, reverse=True)
     order.remove(play.chosen)
     return [RankedAction(actions[place].id, chances[place]) for place in [play.chosen, *order]]
-
-
-def _certain(place: int, n: int) -> Probabilities:
-    """Return probabilities of which one is 1."""
-    chances = np.zeros(n)
-    chances[place] = 1.0
-    return chances
 
 
 def _digest(request: object) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from rbmle.core.bandit import Bandit
 from rbmle.service.checkpoints import Checkpoints
-from rbmle.service.decider import Published
+from rbmle.service.choosing import Published
 from rbmle.service.fold import Fold
 from rbmle.service.logs.base import Stored
 from rbmle.service.logs.errors import LogUnavailable

@@ -9,8 +9,9 @@ from typing import Self
 import rbmle
 from rbmle.core.errors import RBMLEError
 from rbmle.service.checkpoints import Checkpoints, Restored
+from rbmle.service.choosing import Published
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.decider import Decider, Published, answer_of
+from rbmle.service.decider import Decider, answer_of
 from rbmle.service.events import Pending, Settled
 from rbmle.service.fold import Fold
 from rbmle.service.joining import Joiner
