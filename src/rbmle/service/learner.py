@@ -22,7 +22,7 @@ INBOX = 10_000  # records that are held in memory; more wait in the log
 PUBLISH_SECONDS = 0.1  # at least, between two copies
 SHARE = 20  # the copies take no more than one part in this many of the time
 TICK_SECONDS = 1.0
-GATHER_SECONDS, GATHERED = 0.03, 256  # between two looks at what came, if it is less than so much
+GATHER_SECONDS, GATHERED = 0.1, 1_024  # between two looks at what came, if it is less than so much
 RETRY_SECONDS = 0.2
 
 
