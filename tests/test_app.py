@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from rbmle.service.http.app import MOST_BYTES, Application
-from rbmle.service.http.server import Binding, Server
+from rbmle.service.http.binding import Binding
+from rbmle.service.http.server import Server
 from rbmle.service.security.keys import KeyRing
 from rbmle.service.service import Service
 from tests.services import PATIENCE, learned, small_start, wait_until

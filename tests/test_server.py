@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from rbmle.service.http.binding import Binding, ServerError
 from rbmle.service.http.connections import HEAD_LIMIT
 from rbmle.service.http.receiving import (
     BodyNotReceivedError,
@@ -32,7 +33,7 @@ from rbmle.service.http.receiving import (
     TooSlowError,
     receive_body,
 )
-from rbmle.service.http.server import Application, Binding, Server, ServerError
+from rbmle.service.http.server import Application, Server
 
 LIMIT = 100_000
 BODY_SECONDS = 1.5
@@ -262,7 +263,8 @@ def test_headers_name_no_server_and_believe_only_proxies(server: int) -> None:
 
 SCRIPT = """
 import asyncio, logging
-from rbmle.service.http.server import Binding, serve
+from rbmle.service.http.binding import Binding
+from rbmle.service.http.server import serve
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
         await receive()

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from rbmle.service.http.app import MOST_BYTES, Application
-from rbmle.service.http.server import Binding, Server
+from rbmle.service.http.binding import Binding
+from rbmle.service.http.server import Server
 from rbmle.service.http.turns import AT_ONCE, Turns
 from rbmle.service.http.waiting import Outcome, Slip, Waiting
 from rbmle.service.http.whole_requests import HELD_BYTES, HELD_SECONDS, WholeRequests

@@ -8,7 +8,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from rbmle.service.http.app import Application
-from rbmle.service.http.server import Binding, Server
+from rbmle.service.http.binding import Binding
+from rbmle.service.http.server import Server
 from rbmle.service.security.keys import KeyRing
 from rbmle.service.security.throttle import Throttle
 from rbmle.service.service import Service

@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rbmle.service.http.server import Binding
+from rbmle.service.http.binding import Binding
 from tests.reliability.killing import Outcome, Plan, survive
 from tests.reliability.running import Running, Setup
 

@@ -10,7 +10,7 @@ from rbmle.core.errors import SettingError
 from rbmle.policies.choices import policy_with
 from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
 from rbmle.service.features import Featuriser
-from rbmle.service.http.server import Binding
+from rbmle.service.http.binding import Binding
 from rbmle.service.model import DEFAULT_POLICY, bounded
 from rbmle.service.start import CHECKPOINT_SECONDS, Start
 
