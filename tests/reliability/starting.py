@@ -7,6 +7,7 @@ policy learns from the last of them, enough to fill its memory; the others are l
 
 import argparse
 import asyncio
+import compileall
 import random
 import subprocess
 import sys
@@ -175,6 +176,7 @@ def main() -> int:
     parser.add_argument("--per-second", type=int, default=100)
     parser.add_argument("--starts", type=int, default=7)
     given = parser.parse_args()
+    compileall.compile_dir(str(ROOT / "src"), quiet=1)  # as an installer does
     past = Past(events=given.events, per_second=given.per_second)
     with tempfile.TemporaryDirectory(prefix="rbmle-start-") as folder:
         setup = Setup(data=Path(folder) / "data", wait="PT10M", policy="", bits=12)
