@@ -14,7 +14,6 @@ _LONGEST = (
     200  # characters of a feature that is remembered; so what is remembered stays below 50 MB
 )
 
-_ALL = 2**64 - 1
 NOTHING = 0  # the hash of no feature at all
 IGNORED = "_"  # names that begin with it are those of no features
 
@@ -27,7 +26,12 @@ def feature_hash(seed: int, namespace: str, name: str, category: str | None) -> 
     value = b"" if category is None else b"\xfe" + _encoded(category)
     text = b"%s\xff%s%s" % (_encoded(namespace), _encoded(name), value)
     bytes_of = np.frombuffer(bytearray(text), np.uint8)
-    return int(text_hash(np.uint64(seed & _ALL), bytes_of))
+    return int(text_hash(seed_bits(seed), bytes_of))
+
+
+def seed_bits(seed: int) -> np.uint64:
+    """Return a seed of any size and sign as the kernels take it."""
+    return np.uint64(seed & (2**64 - 1))
 
 
 def _encoded(text: str) -> bytes:

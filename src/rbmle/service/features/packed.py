@@ -14,6 +14,7 @@ from jaxtyping import Int
 from rbmle.core.types import Rows
 from rbmle.engine.feature_rows import feature_rows
 from rbmle.engine.json_features import MORE_FEATURES, NEW_FEATURES, NEW_ID, read_groups
+from rbmle.service.features.hashing import seed_bits
 from rbmle.service.features.reading import FeatureError, Group, read
 from rbmle.service.features.rows import Pairs, interactions_of
 from rbmle.service.records import Features as Packed
@@ -22,7 +23,7 @@ from rbmle.service.requests import Features
 _REMEMBERED = 2**14  # groups, and as many from before
 _LONGEST = 500  # bytes of JSON that are remembered; so what is remembered stays below 50 MB
 _END = b"\xff"
-_ALL = 2**64 - 1
+_NO_CODES = np.empty(0, np.int64)
 _decoder = msgspec.json.Decoder(list[Features])
 
 
@@ -50,15 +51,12 @@ def rows_of_json(
             pieces += features
             kinds += [NEW_FEATURES] * len(ids)
     text = np.frombuffer(bytearray(_END).join([*pieces, b""]), np.uint8)
-    hashes, values, counts, is_read = read_groups(text, np.array(kinds), np.uint64(seed & _ALL))
+    hashes, values, counts, is_read = read_groups(text, np.array(kinds), seed_bits(seed))
     sizes = np.array([len(offered.ids) for offered in offers])
     if not is_read or _products(counts, sizes) > most:
         return None
-    interactions = interactions_of(None)
-    return feature_rows(hashes, values, counts, sizes, _NO_CODES, interactions.chosen, bits)
-
-
-_NO_CODES = np.empty(0, np.int64)
+    chosen = interactions_of(None).chosen
+    return feature_rows(hashes, values, counts, sizes, _NO_CODES, chosen, bits)
 
 
 def _products(counts: Int[np.ndarray, " groups"], sizes: Int[np.ndarray, " calls"]) -> int:
