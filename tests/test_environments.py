@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from rbmle import NeuralUCB, Uniform
 from rbmle.cli import app
 from rbmle.core.errors import SettingError
-from rbmle.core.policy import Policy, unknown
+from rbmle.core.policy import Policy
 from rbmle.core.types import Contexts, Indices, Observation
 from rbmle.environments import (
     SYNTHETIC,
@@ -151,8 +151,6 @@ class Witness:
     blocks: list[int] = field(default_factory=list)
     contexts: list[np.ndarray] = field(default_factory=list)
     seen: list[Observation] = field(default_factory=list)
-
-    probabilities = unknown
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> None:
         for kept in (self.blocks, self.contexts, self.seen):

@@ -12,7 +12,7 @@ from rbmle.core.contexts import per_arm, stacked
 from rbmle.core.policy import Policy
 from rbmle.core.randomness import Purpose, generator, uniform
 from rbmle.core.types import Chosen, Contexts
-from rbmle.core.weighing import chances_of, drawn
+from rbmle.core.weighing import drawn, shares
 from rbmle.policies import POLICIES
 
 FEATURES = 24
@@ -57,31 +57,40 @@ def test_a_round_gets_the_same_answer_whichever_are_with_it(name: str, floor: fl
             assert alike(chosen, together[i])
 
 
-@pytest.mark.parametrize("name", SEPARATE)
+@pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("floor", [0.0, 0.2, 1.0])
-def test_indices_and_probabilities_are_those_of_one_round(name: str, floor: float) -> None:
+def test_one_id_has_one_answer_alone_or_among_others(name: str, floor: float) -> None:
     bandit, rounds = trained(name), sample_rounds()
     got = bandit.weigh_all(stacked(rounds), SIZES, IDS, floor)
     for chosen, contexts, id in zip(got, rounds, IDS, strict=True):
-        alone = bandit.weigh(contexts, id, floor)
-        assert chosen.indices.tobytes() == alone.indices.tobytes()
-        assert chosen.probabilities is not None
-        if floor:
-            assert alone.probabilities is not None
-            np.testing.assert_allclose(
-                chosen.probabilities, alone.probabilities, rtol=0, atol=1e-15
-            )
-        else:
-            assert chosen.place == alone.place == int(alone.indices.argmax())
-            assert chosen.probabilities[chosen.place] == 1.0
+        assert alike(chosen, bandit.weigh(contexts, id, floor))
+        assert alike(chosen, bandit.weigh(contexts, id, floor))
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_policies_that_are_not_separate_are_asked_round_by_round(name: str) -> None:
-    bandit, rounds = trained(name), sample_rounds()
-    got = bandit.weigh_all(stacked(rounds), SIZES, IDS, 0.2)
-    for chosen, contexts, id in zip(got, rounds, IDS, strict=True):
-        assert alike(chosen, bandit.weigh(contexts, id, 0.2))
+@pytest.mark.parametrize("name", SEPARATE)
+def test_without_a_floor_the_largest_index_is_played_and_no_propensity_is_made_up(
+    name: str,
+) -> None:
+    for chosen in trained(name).weigh_all(stacked(sample_rounds()), SIZES, IDS, 0.0):
+        assert chosen.place == int(chosen.indices.argmax())
+        assert chosen.probabilities is None
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_decision_asks_the_model_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rbmle.models.network import Network
+
+    bandit, plain = trained(name), Network.predict
+    asked: list[Contexts] = []
+
+    def counted(network: Network, net: Any, contexts: Contexts) -> np.ndarray:
+        asked.append(contexts)
+        return plain(network, net, contexts)
+
+    monkeypatch.setattr(Network, "predict", counted)
+    bandit.weigh(sample_rounds()[0], "one", 0.2)
+    policy: Any = bandit.policy
+    assert len(asked) <= (policy.networks if name == "bootstrapped-nn" else 1)
 
 
 def test_arms_are_drawn_from_the_probabilities_that_are_told() -> None:
@@ -100,10 +109,17 @@ def test_nothing_to_decide_is_no_decision() -> None:
 
 
 def test_equal_indices_share_what_is_left_over() -> None:
-    chances = chances_of(np.array([[1.0, 3.0, 3.0, 2.0], [0.0, 0.0, 0.0, 0.0]]), 0.2)
-    np.testing.assert_allclose(chances, [[0.05, 0.45, 0.45, 0.05], [0.25] * 4], rtol=1e-15)
-    assert chances_of(np.array([[-1.0, -2.0]]), 0.0).tolist() == [[1.0, 0.0]]
-    np.testing.assert_allclose(chances_of(np.array([[5.0]]), 0.3), [[1.0]], rtol=1e-15)
+    chances = shares(np.array([[1.0, 3.0, 3.0, 2.0], [0.0, 0.0, 0.0, 0.0]]))
+    np.testing.assert_allclose(chances, [[0.0, 0.5, 0.5, 0.0], [0.25] * 4], rtol=1e-15)
+    assert shares(np.array([[-1.0, -2.0]])).tolist() == [[1.0, 0.0]]
+    assert shares(np.array([[5.0]])).tolist() == [[1.0]]
+
+
+def test_a_floor_is_under_every_arm() -> None:
+    bandit, contexts = trained("lin-ucb"), sample_rounds()[2]
+    chances = bandit.weigh(contexts, "one", 0.2).probabilities
+    assert chances is not None
+    np.testing.assert_allclose(np.sort(chances), [0.04] * 4 + [0.84], rtol=1e-15)
 
 
 def test_an_arm_without_a_chance_is_never_drawn() -> None:

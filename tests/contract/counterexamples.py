@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rbmle import Bandit
-from rbmle.core.policy import unknown
 from rbmle.core.types import Batch, Contexts, Indices, Observation, Probabilities
 from rbmle.models.ridge import Ridge, RidgeState
 
@@ -17,8 +16,6 @@ class Honest:
     """A greedy linear policy, which keeps every promise: the liars differ from it in one line."""
 
     model: Ridge = field(default_factory=Ridge)
-
-    probabilities = unknown
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RidgeState:
         return self.model.init(blocks, features, rng)
@@ -178,10 +175,10 @@ class ForgetsWhenItGrows(Honest):
 class MakesUpProbabilities(Honest):
     """Reports 1 for each arm."""
 
-    def probabilities(
+    def weigh(
         self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> Probabilities | None:
-        return np.ones(len(contexts))
+    ) -> tuple[Indices, Probabilities | None]:
+        return Honest.index(self, state, contexts, rng), np.ones(len(contexts))
 
 
 class LearnsBeforeItChecks(Bandit):
@@ -205,7 +202,7 @@ class TakesAnyReward(Bandit):
 class DecidesWithTooLittle(Honest):
     """Leaves out of a snapshot what its index reads."""
 
-    def essentials(self, state: RidgeState) -> RidgeState:
+    def frozen(self, state: RidgeState) -> RidgeState:
         return replace(state, theta=np.zeros_like(state.theta))
 
 

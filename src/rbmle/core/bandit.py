@@ -18,11 +18,7 @@ from rbmle.core.errors import (
     SettingError,
     SnapshotError,
 )
-from rbmle.core.policy import (
-    DecidesWithLess,
-    LearnsBatches,
-    Policy,
-)
+from rbmle.core.policy import Freezes, LearnsBatches, Policy
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.trees import copied
 from rbmle.core.types import (
@@ -34,7 +30,7 @@ from rbmle.core.types import (
     Encoding,
     Observation,
 )
-from rbmle.core.weighing import Chooser
+from rbmle.core.weighing import weigh_all
 
 
 class Bandit:
@@ -129,17 +125,26 @@ class Bandit:
 
     def weigh(self, contexts: Contexts, id: str, floor: float) -> Chosen:
         """Return which of some contexts to play, and what that was drawn from: a part of `decide`."""
-        return self._chooser.weigh(contexts, id, floor)
+        (only,) = self.weigh_all(contexts, [len(contexts)], [id], floor)
+        return only
 
     def weigh_all(
         self, contexts: Contexts, sizes: Sequence[int], ids: Sequence[str], floor: float
     ) -> list[Chosen]:
         """Return what to play in some rounds, whose contexts stand in a row, `sizes` of each.
 
-        A policy that is separate is asked once for all of them, and a round gets the same answer
-        whichever are with it. Of others this is `weigh`, round by round.
+        A round gets the same answer whichever others are with it.
         """
-        return self._chooser.weigh_all(contexts, sizes, ids, floor)
+        return weigh_all(
+            self.policy,
+            self.state,
+            contexts,
+            sizes,
+            ids,
+            seed=self.seed,
+            floor=floor,
+            draws=self.draws,
+        )
 
     def learn(
         self, source: Decision | Any, reward: float | None = None, *, arm: ArmId | None = None
@@ -234,10 +239,9 @@ class Bandit:
         It has no more than deciding needs, so it cannot learn, and cannot be saved.
         """
         policy, frozen = self.policy, copy(self)
-        if isinstance(policy, DecidesWithLess):
-            frozen.state = copied(policy.essentials(self.state))
-        else:
-            frozen.state = copied(self.state)
+        frozen.state = (
+            policy.frozen(self.state) if isinstance(policy, Freezes) else copied(self.state)
+        )
         frozen.is_snapshot = True
         frozen.arms = deepcopy(self.arms)
         return frozen
@@ -257,10 +261,6 @@ class Bandit:
         from rbmle.core.saving import load  # it needs this class
 
         return load(path, policy)
-
-    @property
-    def _chooser(self) -> Chooser:
-        return Chooser(self.policy, self.state, self.seed, self.draws)
 
     def _blocks(self) -> int:
         """Return how many blocks the policy sees."""

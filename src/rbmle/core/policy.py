@@ -1,9 +1,8 @@
-"""What a policy promises, and how an arm is chosen from its indices."""
+"""What a policy promises, and what it may do besides."""
 
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
 
 from rbmle.core.types import Batch, Contexts, Indices, Observation, Probabilities
 
@@ -17,8 +16,8 @@ class Policy(Protocol[State]):
     `index` reads and never learns: asked twice with equal `rng`, it answers twice the same.
     `update` is the only writer of a state, apart from `grow`.
 
-    A policy whose index for an arm depends on that arm's context alone, and on no random numbers, may
-    say so by `is_separate = True`; then many rounds are asked for at once.
+    The protocols below are capabilities. A policy has one by having its member; a bandit asks for
+    it with `isinstance`, and does without where it is missing.
     """
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> State:
@@ -37,14 +36,38 @@ class Policy(Protocol[State]):
         """Make room for more blocks; what was learned stays."""
         ...
 
-    def probabilities(
-        self, state: State, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> Probabilities | None:
-        """Return each arm's chance of the largest index, or None if the index is not random.
 
-        A policy that knows the chances returns them; others count them in `draws` draws, or return
-        None if `draws` is 0.
+@runtime_checkable
+class SeparateIndex(Protocol):
+    """A policy whose index for an arm depends on that arm's context alone, and on no random numbers.
+
+    It is asked for the arms of many rounds in one call.
+    """
+
+    is_separate: ClassVar[bool]
+
+
+@runtime_checkable
+class KnowsProbabilities(Protocol):
+    """A policy that plays at random, and knows or estimates with which probabilities."""
+
+    def weigh(
+        self, state: Any, contexts: Contexts, draws: int, rng: np.random.Generator
+    ) -> tuple[Indices, Probabilities | None]:
+        """Return the index, and each arm's probability of being played.
+
+        Probabilities that are not known are counted in `draws` draws of the index; with 0 draws they
+        are None, and the largest index is played.
         """
+        ...
+
+
+@runtime_checkable
+class Predicts(Protocol):
+    """A policy over a model of the reward."""
+
+    def predict(self, state: Any, contexts: Contexts) -> Indices:
+        """Return f(x; θ̂) for every context."""
         ...
 
 
@@ -58,44 +81,9 @@ class LearnsBatches(Protocol):
 
 
 @runtime_checkable
-class DecidesWithLess(Protocol):
-    """A policy whose `index` does not read all of its state."""
+class Freezes(Protocol):
+    """A policy whose `index` does not read all of its state, or reads parts that never change."""
 
-    def essentials(self, state: Any) -> Any:
-        """Return a state with the same index, without what is needed to learn only."""
+    def frozen(self, state: Any) -> Any:
+        """Return a state with the same index, which stays as it is when the original learns."""
         ...
-
-
-def unknown(
-    policy: object, state: Any, contexts: Contexts, draws: int, rng: np.random.Generator
-) -> Probabilities | None:
-    """Return None: the `probabilities` of a policy whose index is not random."""
-    return None
-
-
-def largest(indices: Indices) -> int | None:
-    """Return the arm with the largest index, or None if several arms have it."""
-    best = int(indices.argmax())
-    return best if np.count_nonzero(indices == indices[best]) == 1 else None
-
-
-def choose(indices: Indices, rng: np.random.Generator) -> int:
-    """Return the arm with the largest index; ties are broken uniformly at random.
-
-    >>> choose(np.array([0.1, 0.7, 0.3]), np.random.default_rng(0))
-    1
-    """
-    best = largest(indices)
-    return int(rng.choice(np.flatnonzero(indices == indices.max()))) if best is None else best
-
-
-def frequencies(draws: Float[np.ndarray, "draws arms"]) -> Probabilities:
-    """Return how often each arm has the largest index, in a matrix with a row for each draw."""
-    shares: Probabilities
-    if len(draws) == 1 and (best := largest(draws[0])) is not None:
-        shares = np.zeros(draws.shape[1])
-        shares[best] = 1.0
-        return shares
-    wins = draws == draws.max(axis=1, keepdims=True)
-    shares = (wins / wins.sum(axis=1, keepdims=True)).mean(axis=0)
-    return shares

@@ -1,86 +1,73 @@
 """Which arms to play: probabilities with a floor, and what is drawn from them, in one round or in many."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from rbmle.core.errors import DivergenceError
-from rbmle.core.policy import Policy, choose, frequencies, largest
+from rbmle.core.policy import KnowsProbabilities, Policy, SeparateIndex
 from rbmle.core.randomness import Purpose, generator, uniform
 from rbmle.core.types import Chosen, Contexts, Indices, Probabilities
 
 
-@dataclass(frozen=True, slots=True)
-class Chooser:
-    """A policy at one of its states; what it chooses for an id is always the same."""
+def weigh_all(
+    policy: Policy[Any],
+    state: Any,
+    contexts: Contexts,
+    sizes: Sequence[int],
+    ids: Sequence[str],
+    *,
+    seed: int,
+    floor: float,
+    draws: int,
+) -> list[Chosen]:
+    """Return what to play in some rounds, whose contexts stand in a row, `sizes` of each.
 
-    policy: Policy[Any]
-    state: Any
-    seed: int
-    draws: int  # that estimate the probabilities of a policy whose index is random
-
-    def weigh(self, contexts: Contexts, id: str, floor: float) -> Chosen:
-        """Return which of some contexts to play, and what that was drawn from."""
-        rng = generator(self.seed, Purpose.INDEX, id)
-        indices = self.policy.index(self.state, contexts, rng)
-        _check_finite(indices)
-        chances = self._chances(contexts, indices, rng, floor)
-        place = choose(indices, rng) if chances is None else _draw(chances, rng)
-        return Chosen(place, indices, chances)
-
-    def weigh_all(
-        self, contexts: Contexts, sizes: Sequence[int], ids: Sequence[str], floor: float
-    ) -> list[Chosen]:
-        """Return what to play in some rounds, whose contexts stand in a row, `sizes` of each."""
-        ends = np.cumsum(sizes)
-        if not getattr(self.policy, "is_separate", False):
-            parts = zip((ends - sizes).tolist(), ends.tolist(), ids, strict=True)
-            return [self.weigh(contexts.part(a, b), id, floor) for a, b, id in parts]
-        every = self.policy.index(self.state, contexts, generator(self.seed, Purpose.INDEX, ""))
-        _check_finite(every)
-        found: dict[int, Chosen] = {}
-        for size in set(sizes):
-            rounds = [i for i, n in enumerate(sizes) if n == size]
-            indices = every[(ends[rounds] - size)[:, None] + np.arange(size)]
-            chances = chances_of(indices, floor)
-            uniforms = np.array([uniform(self.seed, Purpose.CHOOSE, ids[i]) for i in rounds])
-            places = drawn(chances, uniforms).tolist()
-            found |= dict(zip(rounds, map(Chosen, places, indices, chances), strict=True))
-        return [found[i] for i in range(len(ids))]
-
-    def _chances(
-        self, contexts: Contexts, indices: Indices, rng: np.random.Generator, floor: float
-    ) -> Probabilities | None:
-        """Return the probabilities from which the arm is drawn, or None if there are none."""
-        chances = self.policy.probabilities(self.state, contexts, self.draws, rng)
-        if floor == 0:
-            return chances
-        least = floor / len(indices)
-        if chances is None and (best := largest(indices)) is not None:
-            chances = np.empty(len(indices))
-            chances.fill(least)
-            chances[best] = (1 - floor) + least
-            return chances
-        if chances is None:
-            chances = frequencies(indices[None])
-        return (1 - floor) * chances + least
+    What is chosen in a round depends on its contexts, its id and the state, not on the other rounds.
+    The arm is drawn from (1 − ε) p + ε/n for a floor ε, where p is what the policy says, or 1 for the
+    largest index, in equal parts if several have it. Without either, there are no probabilities.
+    """
+    ends = np.cumsum(sizes).tolist()
+    starts = [end - size for end, size in zip(ends, sizes, strict=True)]
+    asked: list[tuple[Indices, Probabilities | None]] = []
+    if isinstance(policy, SeparateIndex) and policy.is_separate:
+        every = _finite(policy.index(state, contexts, generator(seed, Purpose.INDEX, "")))
+        asked += [(every[start:end], None) for start, end in zip(starts, ends, strict=True)]
+    else:
+        parts = zip(starts, ends, ids, strict=True)
+        asked += [
+            _asked(policy, state, contexts.part(start, end), draws, seed, id)
+            for start, end, id in parts
+        ]
+    found: list[Any] = [None] * len(ids)
+    for size in set(sizes):
+        rounds = [i for i, n in enumerate(sizes) if n == size]
+        indices = np.array([asked[i][0] for i in rounds])
+        chances = shares(indices)
+        for row, i in enumerate(rounds):
+            if (known := asked[i][1]) is not None:
+                chances[row] = known
+        if floor:
+            chances = (1 - floor) * chances + floor / size
+        uniforms = np.array([uniform(seed, Purpose.CHOOSE, ids[i]) for i in rounds])
+        places = drawn(chances, uniforms).tolist()
+        for row, i in enumerate(rounds):
+            is_known = floor > 0 or asked[i][1] is not None
+            found[i] = Chosen(places[row], indices[row], chances[row] if is_known else None)
+    return found
 
 
-def chances_of(
-    indices: Float[np.ndarray, "rounds arms"], floor: float
-) -> Float[np.ndarray, "rounds arms"]:
-    """Return (1 − ε) for the largest index of a round, in equal parts if there are several, and ε/n for all.
+def shares(indices: Float[np.ndarray, "rounds arms"]) -> Float[np.ndarray, "rounds arms"]:
+    """Return 1 for the largest index of a round, in equal parts if several have it, and 0 for others.
 
-    >>> chances_of(np.array([[0.1, 0.7, 0.3, 0.7]]), 0.2).round(2).tolist()
-    [[0.05, 0.45, 0.05, 0.45]]
+    >>> shares(np.array([[0.1, 0.7, 0.3, 0.7], [2.0, 1.0, 0.0, 0.0]])).tolist()
+    [[0.0, 0.5, 0.0, 0.5], [1.0, 0.0, 0.0, 0.0]]
     """
     wins = indices == indices.max(axis=1, keepdims=True)
-    return (1 - floor) * (wins / wins.sum(axis=1, keepdims=True)) + floor / indices.shape[1]
+    return wins / wins.sum(axis=1, keepdims=True)
 
 
 def drawn(
@@ -96,16 +83,23 @@ def drawn(
     return np.minimum(arms, chances.shape[1] - 1)
 
 
-def _draw(chances: Probabilities, rng: np.random.Generator) -> int:
-    """Return an arm drawn from its probability."""
-    edges = chances.cumsum()
-    return min(bisect_right(edges, rng.random() * edges[-1]), len(edges) - 1)
+def _asked(
+    policy: Policy[Any], state: Any, contexts: Contexts, draws: int, seed: int, id: str
+) -> tuple[Indices, Probabilities | None]:
+    """Return the index of one round, and the probabilities that the policy knows."""
+    rng = generator(seed, Purpose.INDEX, id)
+    if isinstance(policy, KnowsProbabilities):
+        indices, chances = policy.weigh(state, contexts, draws, rng)
+    else:
+        indices, chances = policy.index(state, contexts, rng), None
+    return _finite(indices), chances
 
 
-def _check_finite(indices: Indices) -> None:
-    """Raise DivergenceError for indices that say nothing."""
+def _finite(indices: Indices) -> Indices:
+    """Return the indices, or raise DivergenceError if they say nothing."""
     if not math.isfinite(np.add.reduce(indices)):
         raise DivergenceError(
             f"the indices are {indices}, but they must be finite numbers: training has diverged; use a "
-            "smaller rate, Replay() in the place of FullBatch(), or smaller features, and start anew"
+            "smaller rate, Replay() in place of FullBatch(), or smaller features, and start again"
         )
+    return indices

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rbmle.core.errors import SettingError
+from rbmle.core.trees import copied
 from rbmle.core.types import Batch, Contexts, Indices, Observation
 from rbmle.models.precision import Diagonal, Precision
 from rbmle.models.regression import Regression, RegressionState
@@ -70,9 +71,9 @@ class TangentPolicy(ABC):
         """Learn a batch."""
         self.tangent.update_all(state, batch)
 
-    def essentials(self, state: TangentState) -> TangentState:
-        """Return the network and Z."""
-        return state.estimator
+    def frozen(self, state: TangentState) -> TangentState:
+        """Return a copy of the network and Z."""
+        return copied(state.estimator)
 
     def grow(self, state: TangentState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rbmle.core.policy import frequencies
+from rbmle.core.trees import copied
 from rbmle.core.types import Batch, Contexts, Indices, Observation, Probabilities
+from rbmle.core.weighing import shares
 from rbmle.models.ensemble import Ensemble, EnsembleState
 from rbmle.models.regression import Regression
 
@@ -47,16 +48,17 @@ class BootstrappedNN:
         """Learn a batch."""
         self.ensemble.update_all(state, batch)
 
-    def essentials(self, state: EnsembleState) -> EnsembleState:
-        """Return the networks."""
-        return state.estimators
+    def frozen(self, state: EnsembleState) -> EnsembleState:
+        """Return a copy of the networks."""
+        return copied(state.estimators)
 
     def grow(self, state: EnsembleState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         self.ensemble.grow(state, blocks, rng)
 
-    def probabilities(
+    def weigh(
         self, state: EnsembleState, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> Probabilities | None:
-        """Return the share of networks that put each arm first."""
-        return frequencies(self.ensemble.predict(state, contexts))
+    ) -> tuple[Indices, Probabilities | None]:
+        """Return the estimates of one network, and the share of networks that put each arm first."""
+        estimates = self.ensemble.predict(state, contexts)
+        return estimates[int(rng.integers(self.networks))], shares(estimates).mean(axis=0)

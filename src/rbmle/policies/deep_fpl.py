@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rbmle.core.policy import unknown
+from rbmle.core.trees import copied
 from rbmle.core.types import Batch, Contexts, Indices, Observation
 from rbmle.models.regression import Regression, RegressionState
 from rbmle.models.training import View
@@ -24,7 +24,6 @@ class DeepFPL:
     model: Regression = field(default_factory=Regression)
 
     is_separate: ClassVar[bool] = True
-    probabilities = unknown
 
     def __post_init__(self) -> None:
         """Raise SettingError for an exploration below 0."""
@@ -48,9 +47,9 @@ class DeepFPL:
         """Learn a batch."""
         self.model.update_all(state, batch, View(noise=self.exploration))
 
-    def essentials(self, state: RegressionState) -> RegressionState:
-        """Return the network."""
-        return state.estimator
+    def frozen(self, state: RegressionState) -> RegressionState:
+        """Return a copy of the network."""
+        return copied(state.estimator)
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.policy import frequencies
+from rbmle.core.trees import copied
 from rbmle.core.types import Contexts, Indices, Probabilities
+from rbmle.core.weighing import shares
 from rbmle.models.regression import RegressionState
 from rbmle.policies.base import RegressionPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonGreedy(RegressionPolicy):
-    """Index f(x; θ̂) with probability 1 − ε, else 0 for every arm, so that all tie."""
+    """Index f(x; θ̂), which is followed with probability 1 − ε; else an arm is drawn at random."""
 
     epsilon: float = 0.05  # ε
 
@@ -25,18 +26,17 @@ class EpsilonGreedy(RegressionPolicy):
     def index(
         self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
     ) -> Indices:
-        """Return the estimates, or a tie."""
-        if rng.random() < self.epsilon:
-            return np.zeros(len(contexts))
+        """Return the estimates."""
         return self.model.predict(state, contexts)
 
-    def essentials(self, state: RegressionState) -> RegressionState:
-        """Return the network."""
-        return state.estimator
-
-    def probabilities(
+    def weigh(
         self, state: RegressionState, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> Probabilities | None:
-        """Return 1 − ε for the best, shared if several tie, and ε/n for each."""
-        greedy = frequencies(self.model.predict(state, contexts)[None])
-        return (1 - self.epsilon) * greedy + self.epsilon / len(contexts)
+    ) -> tuple[Indices, Probabilities | None]:
+        """Return the estimates, and 1 − ε for the largest, shared if several tie, plus ε/n for each."""
+        estimates = self.model.predict(state, contexts)
+        (greedy,) = shares(estimates[None])
+        return estimates, (1 - self.epsilon) * greedy + self.epsilon / len(contexts)
+
+    def frozen(self, state: RegressionState) -> RegressionState:
+        """Return a copy of the network."""
+        return copied(state.estimator)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from rbmle.core.policy import unknown
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.ridge import RidgeState
 from rbmle.policies.base import RidgePolicy, check_not_negative
@@ -22,7 +21,6 @@ class LinRBMLE(RidgePolicy):
     growth: Schedule = field(default_factory=Power)
 
     is_separate: ClassVar[bool] = True
-    probabilities = unknown
 
     def __post_init__(self) -> None:
         """Raise SettingError for a bias below 0."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbmle.core.policy import frequencies
 from rbmle.core.types import Contexts, Indices, Probabilities
+from rbmle.core.weighing import shares
 from rbmle.models.ridge import RidgeState
 from rbmle.policies.base import RidgePolicy, check_not_negative
 
@@ -25,11 +25,12 @@ class LinTS(RidgePolicy):
         (draw,) = self._draws(state, contexts, 1, rng)
         return draw
 
-    def probabilities(
+    def weigh(
         self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> Probabilities | None:
-        """Return how often each arm comes first in so many draws."""
-        return frequencies(self._draws(state, contexts, draws, rng)) if draws else None
+    ) -> tuple[Indices, Probabilities | None]:
+        """Return one draw, and how often each arm comes first in so many draws."""
+        indices = self._draws(state, contexts, max(draws, 1), rng)
+        return indices[0], shares(indices).mean(axis=0) if draws else None
 
     def _draws(
         self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from rbmle.core.policy import unknown
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.ridge import RidgeState
 from rbmle.policies.base import RidgePolicy, check_not_negative
@@ -18,7 +17,6 @@ class LinUCB(RidgePolicy):
     exploration: float = 0.1  # γ
 
     is_separate: ClassVar[bool] = True
-    probabilities = unknown
 
     def __post_init__(self) -> None:
         """Raise SettingError for an exploration below 0."""

@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.policy import unknown
 from rbmle.core.randomness import key
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.arm_ascent import ArmAscent
@@ -29,8 +28,6 @@ class NeuralRBMLEGA(RegressionPolicy):
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"
     ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=16, rate=0.25))
-
-    probabilities = unknown
 
     def __post_init__(self) -> None:
         """Raise SettingError for a bias below 0 or an unknown rule."""

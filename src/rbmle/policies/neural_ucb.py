@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from rbmle.core.policy import unknown
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.tangent import TangentState
 from rbmle.policies.base import TangentPolicy, check_not_negative
@@ -18,7 +17,6 @@ class NeuralUCB(TangentPolicy):
     exploration: float = 0.01  # γ
 
     is_separate: ClassVar[bool] = True
-    probabilities = unknown
 
     def __post_init__(self) -> None:
         """Raise SettingError for an exploration below 0."""

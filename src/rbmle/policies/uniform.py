@@ -33,8 +33,9 @@ class Uniform:
     def grow(self, state: UniformState, blocks: int, rng: np.random.Generator) -> None:
         """Do nothing: no arm is remembered."""
 
-    def probabilities(
+    def weigh(
         self, state: UniformState, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> Probabilities | None:
-        """Return 1/n for each."""
-        return np.full(len(contexts), 1 / len(contexts))
+    ) -> tuple[Indices, Probabilities | None]:
+        """Return a tie, and 1/n for each arm."""
+        n = len(contexts)
+        return np.zeros(n), np.full(n, 1 / n)

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from rbmle.core.bandit import Bandit
-from rbmle.core.policy import frequencies
 from rbmle.core.types import Chosen, Probabilities
+from rbmle.core.weighing import shares
 from rbmle.service.configuration import LearningMode, ServiceConfiguration
 from rbmle.service.features import Offered
 from rbmle.service.model import Model, offered
@@ -82,7 +82,7 @@ def _play(round: Round, chosen: Chosen, configuration: ServiceConfiguration) -> 
     """Return what is shown: the choice, or the baseline while the model only learns."""
     place, indices, probabilities = chosen
     if probabilities is None:  # no exploration, and a policy that knows no chances
-        probabilities = frequencies(indices[None])
+        (probabilities,) = shares(indices[None])
     eligible = round.eligible
     shown, preferred = eligible[place], None
     baseline = eligible[0] if round.baseline is None else round.baseline
