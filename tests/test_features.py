@@ -442,7 +442,7 @@ def test_rows_of_calls_that_are_stacked_are_to_the_bit_those_of_each(
     _check_form(together, bits)
     start = 0
     for one in offered:
-        part = together.part(start, start + len(one[1]))
+        part = together.part(slice(start, start + len(one[1])))
         each = featuriser.contexts(*one)
         for i in range(len(each)):
             assert _bytes(part.row(i)) == _bytes(each.row(i))

@@ -16,7 +16,7 @@ import rbmle
 from rbmle.core.bandit import Bandit
 from rbmle.core.contexts import disjoint, per_arm, stacked
 from rbmle.core.errors import RBMLEError
-from rbmle.core.policy import KnowsProbabilities, Policy, SeparateIndex
+from rbmle.core.policy import KnowsProbabilities, Policy, SeparateIndex, has
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.trees import leaves
 from rbmle.core.types import Contexts, Indices
@@ -58,7 +58,7 @@ def index_changes_nothing(policy: Policy[Any], make: type[Bandit]) -> None:
     contexts = _contexts()
     state, before = _bytes(bandit.state), _bytes(contexts.rows)
     policy.index(bandit.state, contexts, generator(0, Purpose.INDEX, 0))
-    if isinstance(policy, KnowsProbabilities):
+    if has(policy, KnowsProbabilities):
         policy.weigh(bandit.state, contexts, 10, generator(0, Purpose.INDEX, 0))
     assert _bytes(bandit.state) == state
     assert _bytes(contexts.rows) == before
@@ -248,12 +248,12 @@ def probabilities_are_a_distribution_or_none(policy: Policy[Any], make: type[Ban
     """They sum to 1; with a floor they keep it; a separate index does not depend on the stream."""
     bandit = _trained(policy, make)
     streams = [generator(0, Purpose.INDEX, t) for t in range(5)]
-    if isinstance(policy, KnowsProbabilities):
+    if has(policy, KnowsProbabilities):
         _, chances = policy.weigh(bandit.state, _contexts(), 50, streams[0])
         assert chances is not None
         assert (chances >= 0).all()
         assert np.isclose(chances.sum(), 1)
-    if isinstance(policy, SeparateIndex):
+    if has(policy, SeparateIndex):
         answers = [policy.index(bandit.state, _contexts(), rng) for rng in streams]
         assert all((answer == answers[0]).all() for answer in answers)
     floored = make(policy, arms=4, features=FEATURES, floor=0.2, draws=20)

@@ -10,36 +10,38 @@ from rbmle.core.errors import ArmError, SettingError
 from rbmle.core.types import ArmId
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arms:
     """Ids in the order of their blocks, and those of them that are retired."""
 
-    ids: list[ArmId]
-    retired: set[ArmId] = field(default_factory=set)
-    _blocks: dict[ArmId, int] = field(init=False, repr=False)
+    ids: tuple[ArmId, ...]
+    retired: frozenset[ArmId] = frozenset()
+    _blocks: dict[ArmId, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise ArmError for an id that stands twice."""
-        self._blocks = {}
+        """Raise ArmError for an id that is listed twice."""
+        blocks: dict[ArmId, int] = {}
         for id in self.ids:
-            self._enter(id)
+            _check_new(id, blocks)
+            blocks[id] = len(blocks)
+        object.__setattr__(self, "_blocks", blocks)
 
     @staticmethod
     def of(arms: int | Iterable[ArmId]) -> "Arms":
         """Return arms with the given ids, or n of them with the ids 0 … n − 1."""
         if isinstance(arms, int | np.integer):
             if arms < 1:
-                raise SettingError(f"arms={arms} cannot be; a bandit needs at least one arm")
-            return Arms(ids=list(range(int(arms))))
-        ids = [_plain(id) for id in arms]
+                raise SettingError(f"`arms` must be at least 1, got {arms}")
+            return Arms(ids=tuple(range(int(arms))))
+        ids = tuple(_plain(id) for id in arms)
         if not ids:
-            raise SettingError("arms=[] cannot be; a bandit needs at least one arm")
+            raise SettingError("`arms` is empty; a bandit needs at least one arm")
         return Arms(ids=ids)
 
     @property
-    def active(self) -> list[ArmId]:
+    def active(self) -> tuple[ArmId, ...]:
         """Return the arms that may be played."""
-        return [id for id in self.ids if id not in self.retired] if self.retired else self.ids
+        return tuple(id for id in self.ids if id not in self.retired) if self.retired else self.ids
 
     def block(self, id: ArmId) -> int:
         """Return the block of an arm, retired or not."""
@@ -50,32 +52,36 @@ class Arms:
                 f"there is no arm {id!r}; there are {_some(self.ids)}; add it with add_arm({id!r})"
             ) from None
 
-    def add(self, id: ArmId) -> bool:
-        """Add an arm, or bring a retired one back; return whether it is new."""
+    def check_active(self, id: ArmId) -> None:
+        """Raise ArmError for an arm that does not exist or is retired."""
+        self.block(id)
+        if id in self.retired:
+            raise ArmError(f"arm {id!r} is retired; add_arm({id!r}) brings it back")
+
+    def with_arm(self, id: ArmId) -> "Arms":
+        """Return these arms and one more, or with a retired one back in play."""
         id = _plain(id)
         if id in self.retired:
-            self.retired.remove(id)
-            return False
-        self._enter(id)
-        self.ids.append(id)
-        return True
+            return Arms(ids=self.ids, retired=self.retired - {id})
+        _check_new(id, self._blocks)
+        return Arms(ids=(*self.ids, id), retired=self.retired)
 
-    def retire(self, id: ArmId) -> None:
-        """Take an arm out of play."""
+    def without(self, id: ArmId) -> "Arms":
+        """Return these arms with one of them retired."""
         self.block(id)
         if id in self.retired:
             raise ArmError(f"arm {id!r} is retired already; add_arm({id!r}) brings it back")
         if len(self.retired) + 1 == len(self.ids):
             raise ArmError(f"arm {id!r} is the last one in play; add another before you retire it")
-        self.retired.add(id)
+        return Arms(ids=self.ids, retired=self.retired | {id})
 
-    def _enter(self, id: ArmId) -> None:
-        """Give an id the next block."""
-        if isinstance(id, bool) or not isinstance(id, str | int):
-            raise ArmError(f"the arm {id!r} is a {type(id).__name__}; ids are strings or integers")
-        if id in self._blocks:
-            raise ArmError(f"the arm {id!r} stands twice; each arm needs an id of its own")
-        self._blocks[id] = len(self._blocks)
+
+def _check_new(id: Any, blocks: dict[ArmId, int]) -> None:
+    """Raise ArmError for what is no id, or the id of another arm."""
+    if isinstance(id, bool) or not isinstance(id, str | int):
+        raise ArmError(f"arm ids must be strings or integers, got {id!r}, a {type(id).__name__}")
+    if id in blocks:
+        raise ArmError(f"arm {id!r} is listed twice; each arm needs an id of its own")
 
 
 def _plain(id: Any) -> ArmId:
@@ -85,7 +91,7 @@ def _plain(id: Any) -> ArmId:
     return int(id) if isinstance(id, np.integer) else id
 
 
-def _some(ids: list[ArmId]) -> str:
+def _some(ids: tuple[ArmId, ...]) -> str:
     """Return the first ids in words."""
     shown = ", ".join(repr(id) for id in ids[:8])
     return shown if len(ids) <= 8 else f"{shown} and {len(ids) - 8} more"

@@ -1,40 +1,27 @@
 """What most users hold: a policy, its state and its clock."""
 
-import math
 from collections.abc import Iterable, Sequence
-from copy import copy, deepcopy
-from functools import partial
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from rbmle.core.arms import Arms
-from rbmle.core.contexts import disjoint, per_arm
-from rbmle.core.errors import (
-    ArmError,
-    ContextError,
-    EligibilityError,
-    RewardError,
-    SettingError,
-    SnapshotError,
-)
-from rbmle.core.policy import Freezes, LearnsBatches, Policy
-from rbmle.core.randomness import Purpose, generator
-from rbmle.core.trees import copied
-from rbmle.core.types import (
-    ArmId,
-    Batch,
-    Chosen,
-    Contexts,
-    Decision,
-    Encoding,
-    Observation,
-)
-from rbmle.core.weighing import weigh_all
+from rbmle.core.checks import encoding_of, policy_of, probability, rewards_of, whole_number
+from rbmle.core.contexts import per_arm, stacked
+from rbmle.core.errors import ArmError, ContextError, SettingError
+from rbmle.core.learning import Learner
+from rbmle.core.offers import Offers
+from rbmle.core.policy import Policy, Predicts, has
+from rbmle.core.types import ArmId, Chosen, Contexts, Decision, Encoding
+from rbmle.core.weighing import Rule, rank, weigh_all
 
 
 class Bandit:
     """A policy that decides and learns, over arms known by ids of your choosing.
+
+    Threads may share it: they learn one after another, and decide beside each other and beside
+    learning, each on what was learned at one moment.
 
     >>> from rbmle import Bandit, LinUCB
     >>> bandit = Bandit(LinUCB(), arms=["tea", "coffee"], features=2, seed=0)
@@ -47,7 +34,7 @@ class Bandit:
 
     def __init__(
         self,
-        policy: Policy[Any],
+        policy: Policy[Any] | type[Policy[Any]] | str,
         *,
         arms: int | Iterable[ArmId] | None = None,
         features: int,
@@ -59,6 +46,7 @@ class Bandit:
         """Start before any data.
 
         Args:
+            policy: a policy, its class, or its name as on the command line, such as "neural-ucb".
             arms: their ids, or their number n for the ids 0 … n − 1. None, with contexts per arm:
                 any arms, named or counted anew at each decision.
             floor: ε, the probability with which an eligible arm is drawn at random; every
@@ -67,32 +55,37 @@ class Bandit:
                 arm is then drawn from these very estimates. With 0 there is no estimate.
 
         """
-        try:
-            self.encoding = Encoding(encoding)
-        except ValueError:
-            raise SettingError(
-                f"encoding={encoding!r} is unknown; use 'disjoint' or 'per-arm'"
-            ) from None
-        if features != int(features) or features < 1:
-            raise SettingError(f"features={features} cannot be; a context has 1 feature or more")
-        if not 0 <= floor <= 1:
-            raise SettingError(f"floor={floor} cannot be; it is a probability, between 0 and 1")
-        if draws != int(draws) or draws < 0:
-            raise SettingError(f"draws={draws} cannot be; it is a number of draws, 0 or more")
+        self.policy = policy_of(policy)
+        self.features = whole_number("features", features, least=1)
+        self.seed = whole_number("seed", seed)
+        self.floor = probability("floor", floor)
+        self.draws = whole_number("draws", draws, least=0)
+        self.encoding = encoding_of(encoding)
         if arms is None and self.encoding is Encoding.DISJOINT:
-            raise SettingError("arms are missing; give their ids or their number, as in arms=5")
-        self.policy = policy
-        self.features = int(features)
-        self.seed = int(seed)
-        self.floor = float(floor)
-        self.draws = int(draws)
-        self.arms = None if arms is None else Arms.of(arms)
-        self.is_snapshot = False  # which has what deciding needs, and no more
-        self.decisions = 0  # made so far without an id of their own
-        self.round = 0  # rewards learned so far
-        self.state = policy.init(
-            self._blocks(), self.features, generator(self.seed, Purpose.START, 0)
-        )
+            raise SettingError("`arms` is missing; give their ids or their number, as in arms=5")
+        named = None if arms is None else Arms.of(arms)
+        self._offers = Offers(encoding=self.encoding, features=self.features)
+        self.learner = Learner.start(self.policy, self.features, named, self.seed, self.encoding)
+
+    @property
+    def state(self) -> Any:
+        """Return what the policy has learned."""
+        return self.learner.now.state
+
+    @property
+    def arms(self) -> Arms | None:
+        """Return the arms; None if any arms may come, with their rows."""
+        return self.learner.now.arms
+
+    @property
+    def round(self) -> int:
+        """Return how many rewards were learned."""
+        return self.learner.now.round
+
+    @property
+    def decisions(self) -> int:
+        """Return how many decisions were made without an id of their own."""
+        return self.learner.decisions
 
     def decide(
         self,
@@ -106,45 +99,91 @@ class Bandit:
 
         Disjoint contexts: x is one vector, and `eligible` restricts the arms. Contexts per arm: x has
         one row for each eligible arm, in their order. With an `id`, the same question gets the same
-        answer as long as nothing was learned in between. A `floor` stands for the bandit's own.
+        answer as long as nothing was learned in between. A `floor` replaces the bandit's own.
         """
-        ids, contexts = self._offer(x, eligible)
-        name = f"{self.seed}-{self.decisions}" if id is None else str(id)
-        chosen = self.weigh(contexts, name, self.floor if floor is None else floor)
-        self.decisions += id is None
-        chances = chosen.probabilities
-        return Decision(
-            id=name,
-            arm=ids[chosen.place],
-            arms=tuple(ids),
-            indices=chosen.indices,
-            propensity=None if chances is None else float(chances[chosen.place]),
-            probabilities=chances,
-            context=contexts.row(chosen.place),
-        )
+        with self.learner.reading() as learned:
+            ids, contexts = self._offers.one(x, eligible, learned.arms)
+            names, rule = self._names(id and [id], 1), self._rule(floor)
+            sizes = [len(contexts)]
+            (chosen,) = weigh_all(self.policy, learned.state, contexts, sizes, names, rule)
+        return Decision.of(names[0], ids, contexts, chosen)
 
-    def weigh(self, contexts: Contexts, id: str, floor: float) -> Chosen:
-        """Return which of some contexts to play, and what that was drawn from: a part of `decide`."""
-        (only,) = self.weigh_all(contexts, [len(contexts)], [id], floor)
-        return only
+    def decide_many(
+        self,
+        X: Any,
+        *,
+        eligible: Sequence[ArmId] | None = None,
+        ids: Sequence[str] | None = None,
+        floor: float | None = None,
+    ) -> list[Decision]:
+        """Return a decision for each of many rounds, as `decide` makes them, all on the same state.
+
+        Disjoint contexts: row i of X is the vector of round i. Contexts per arm: X has one matrix for
+        each round. `eligible` restricts the arms of every round.
+        """
+        with self.learner.reading() as learned:
+            arms, contexts = self._offers.many(X, eligible, learned.arms)
+            names, rule = self._names(ids, len(arms)), self._rule(floor)
+            sizes = [len(one) for one in arms]
+            chosen = weigh_all(self.policy, learned.state, contexts, sizes, names, rule)
+        starts = np.cumsum(sizes) - sizes
+        rounds = zip(names, arms, chosen, starts.tolist(), strict=True)
+        return [Decision.of(name, own, contexts, one, start) for name, own, one, start in rounds]
+
+    def rank(
+        self,
+        x: Any,
+        k: int,
+        *,
+        eligible: Sequence[ArmId] | None = None,
+        id: str | None = None,
+        floor: float | None = None,
+    ) -> list[Decision]:
+        """Return a decision for each of the first k positions of a list, the best arm first.
+
+        The first is what `decide` answers, with the same propensity. Each other is chosen by the same
+        rule from the arms that are left, which are its `arms`; its propensity is the probability of
+        this arm here, given those before it, so that of a whole list is the product. Learn from
+        whichever positions have a reward.
+        """
+        with self.learner.reading() as learned:
+            ids, contexts = self._offers.one(x, eligible, learned.arms)
+            if not 1 <= k <= len(ids):
+                raise SettingError(
+                    f"`k` must be between 1 and the number of eligible arms, {len(ids)}, got {k}"
+                )
+            (name,), rule = self._names(id and [id], 1), self._rule(floor)
+            positions = rank(self.policy, learned.state, contexts, k, name, rule)
+        decisions = []
+        for position, (left, chosen) in enumerate(positions):
+            own, rows = [ids[arm] for arm in left], contexts.part(left)
+            place = f"{name}/{position}" if position else name
+            decisions.append(Decision.of(place, own, rows, chosen))
+        return decisions
+
+    def predict(self, x: Any, *, eligible: Sequence[ArmId] | None = None) -> dict[ArmId, float]:
+        """Return f(x; θ̂) for each arm: what the model expects, without any exploration.
+
+        For a likelihood other than the Gaussian, the expected reward is b′(f).
+        """
+        if not has(self.policy, Predicts):
+            raise SettingError(
+                f"{type(self.policy).__name__} has no model of the reward, so it predicts nothing"
+            )
+        with self.learner.reading() as learned:
+            ids, contexts = self._offers.one(x, eligible, learned.arms)
+            estimates = self.policy.predict(learned.state, contexts)
+        return dict(zip(ids, estimates.tolist(), strict=True))
 
     def weigh_all(
         self, contexts: Contexts, sizes: Sequence[int], ids: Sequence[str], floor: float
     ) -> list[Chosen]:
-        """Return what to play in some rounds, whose contexts stand in a row, `sizes` of each.
+        """Return what to play in some rounds, whose contexts follow each other, `sizes` of each.
 
         A round gets the same answer whichever others are with it.
         """
-        return weigh_all(
-            self.policy,
-            self.state,
-            contexts,
-            sizes,
-            ids,
-            seed=self.seed,
-            floor=floor,
-            draws=self.draws,
-        )
+        with self.learner.reading() as learned:
+            return weigh_all(self.policy, learned.state, contexts, sizes, ids, self._rule(floor))
 
     def learn(
         self, source: Decision | Any, reward: float | None = None, *, arm: ArmId | None = None
@@ -154,15 +193,17 @@ class Bandit:
         `learn(decision, reward)` or `learn(x, arm=…, reward=…)`, where x is the vector of features
         that the arm had. Rewards may come late and in any order, and for retired arms too.
         """
-        if isinstance(source, Decision):
-            if arm is not None:
-                raise ArmError(
-                    f"arm={arm!r} was given beside a decision for arm {source.arm!r}; give one of the two"
-                )
-            context = self._decided(source)
-        else:
-            context = self._played(source, arm)
-        self._update(Observation(context=context, reward=_finite(reward)))
+        if isinstance(source, Decision) and arm is not None:
+            raise ArmError(
+                f"arm {arm!r} was given with a decision for arm {source.arm!r}; give one of the two"
+            )
+
+        def place(arms: Arms | None) -> Contexts:
+            if isinstance(source, Decision):
+                return self._offers.decided(source, arms)
+            return self._offers.played(source, arm, arms)
+
+        self.learner.learn(place, rewards_of([reward]))
 
     def learn_all(
         self,
@@ -182,17 +223,7 @@ class Bandit:
                 f"there are {len(contexts)} contexts of {contexts.features} features and {len(rewards)} "
                 f"rewards, but this bandit has {self.features} features; give one reward for each context"
             )
-        if not np.isfinite(rewards).all():
-            raise RewardError("a reward is no finite number; leave it out, or clean it")
-        everyone = np.ones(len(rewards), np.bool_)
-        self._update_all(
-            Batch(
-                contexts=contexts,
-                rewards=np.asarray(rewards, np.float64),
-                is_fitted=everyone if is_fitted is None else is_fitted,
-                rng=partial(_stream, self.seed, self.round),
-            )
-        )
+        self.learner.learn(lambda _: contexts, rewards_of(rewards), is_fitted)
 
     def partial_fit(
         self, X: Any, arms: Sequence[ArmId], rewards: Sequence[float] | np.ndarray
@@ -204,47 +235,39 @@ class Bandit:
         contexts = per_arm(X, self.features)
         if not len(contexts) == len(arms) == len(rewards):
             raise ContextError(
-                f"there are {len(contexts)} contexts, {len(arms)} arms and {len(rewards)} rewards, "
-                "but a round has one of each; give as many of each"
+                f"there are {len(contexts)} contexts, {len(arms)} arms and {len(rewards)} rewards; a round "
+                "has one of each, so give equally many"
             )
-        seen = [
-            Observation(context=self._placed(contexts.row(i), arm), reward=_finite(reward))
-            for i, (arm, reward) in enumerate(zip(arms, rewards, strict=True))
-        ]
-        for observation in seen:
-            self._update(observation)
+
+        def place(known: Arms | None) -> Contexts:
+            rows = [self._offers.placed(contexts.row(i), arm, known) for i, arm in enumerate(arms)]
+            return stacked(rows) if rows else contexts
+
+        self.learner.learn(place, rewards_of(rewards))
         return self
 
     def add_arm(self, id: ArmId) -> None:
         """Add an arm, or bring a retired one back with what it had learned."""
-        if self.arms is None:
-            raise ArmError(
-                f"arm {id!r} needs not be added: this bandit takes any arms, with their rows"
-            )
-        if self.arms.add(id) and self.encoding is Encoding.DISJOINT:
-            blocks = self._blocks()
-            self.policy.grow(self.state, blocks, generator(self.seed, Purpose.GROW, blocks))
+        self.learner.add_arm(id)
 
     def retire_arm(self, id: ArmId) -> None:
         """Take an arm out of play; what was learned of it stays, and late rewards are welcome."""
-        if self.arms is None:
-            raise ArmError(
-                f"arm {id!r} cannot be retired: this bandit takes any arms, with their rows"
-            )
-        self.arms.retire(id)
+        self.learner.retire_arm(id)
 
     def snapshot(self) -> "Bandit":
         """Return a bandit that decides as this one does now, whatever this one learns later.
 
         It has no more than deciding needs, so it cannot learn, and cannot be saved.
         """
-        policy, frozen = self.policy, copy(self)
-        frozen.state = (
-            policy.frozen(self.state) if isinstance(policy, Freezes) else copied(self.state)
-        )
-        frozen.is_snapshot = True
-        frozen.arms = deepcopy(self.arms)
-        return frozen
+        return self._with(self.learner.snapshot())
+
+    def __copy__(self) -> "Bandit":
+        """Return a bandit that goes its own way from here: it shares no state."""
+        return self._with(self.learner.copy())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Bandit":
+        """Return a copy."""
+        return copy(self)
 
     def save(self, path: Any) -> None:
         """Write the bandit to one file, whole or not at all."""
@@ -262,110 +285,32 @@ class Bandit:
 
         return load(path, policy)
 
-    def _blocks(self) -> int:
-        """Return how many blocks the policy sees."""
-        return 1 if self.arms is None or self.encoding is Encoding.PER_ARM else len(self.arms.ids)
-
-    def _offer(self, x: Any, eligible: Sequence[ArmId] | None) -> tuple[Sequence[ArmId], Contexts]:
-        """Return the eligible arms and their contexts."""
-        if self.encoding is Encoding.PER_ARM:
-            contexts = per_arm(x, self.features)
-            n = len(contexts)
-            ids = self._eligible(eligible) if self.arms or eligible is not None else range(n)
-            if len(ids) != n or n == 0:
-                raise EligibilityError(
-                    f"there are {n} rows of features for {len(ids)} eligible arms; give one row for each "
-                    "eligible arm, in their order, and at least one"
-                )
-            return ids, contexts
-        ids = self._eligible(eligible)
-        assert self.arms is not None  # the constructor saw to it
-        if eligible is None and not self.arms.retired:
-            blocks = np.arange(len(ids))
-        else:
-            blocks = np.array([self.arms.block(id) for id in ids], np.int64)
-        return ids, disjoint(x, blocks, self.features)
-
-    def _eligible(self, eligible: Sequence[ArmId] | None) -> Sequence[ArmId]:
-        """Return the arms to choose from, checked."""
-        if eligible is None:
-            return self.arms.active if self.arms else ()
-        ids = list(eligible)
-        if not ids:
-            raise EligibilityError(
-                "eligible=[] leaves no arm to choose from; give at least one arm"
-            )
-        if len(set(ids)) < len(ids):
-            raise ArmError(f"eligible={ids!r} lists an arm twice; list each once")
-        for id in ids if self.arms else ():
-            assert self.arms is not None
-            self.arms.block(id)
-            if id in self.arms.retired:
-                raise ArmError(f"arm {id!r} is retired; add_arm({id!r}) brings it back")
-        return ids
-
-    def _decided(self, decision: Decision) -> Contexts:
-        """Return the context of a decision, checked against this bandit."""
-        if decision.context.features != self.features:
-            raise ContextError(
-                f"the decision {decision.id} has {decision.context.features} features, but this bandit "
-                f"has {self.features}; it was made by another bandit"
-            )
-        return self._placed(decision.context, decision.arm)
-
-    def _played(self, x: Any, arm: ArmId | None) -> Contexts:
-        """Return the context of an arm that was played."""
-        if arm is None and (self.arms or self.encoding is Encoding.DISJOINT):
-            raise ArmError(
-                "the arm is missing; use learn(x, arm=…, reward=…) or learn(decision, reward)"
-            )
-        return self._placed(disjoint(x, np.zeros(1, np.int64), self.features), arm)
-
-    def _placed(self, context: Contexts, arm: ArmId | None) -> Contexts:
-        """Return a context in the block of an arm."""
-        block = self.arms.block(arm) if self.arms and arm is not None else 0
-        if self.encoding is Encoding.PER_ARM or context.rows.blocks[0] == block:
-            return context
-        rows = context.rows._replace(blocks=np.array([block], np.int64))
-        return Contexts(rows=rows, features=context.features)
-
-    def _update(self, seen: Observation) -> None:
-        """Learn from one observation."""
-        self.check_whole()
-        self.policy.update(self.state, seen, _stream(self.seed, self.round, 0))
-        self.round += 1
-
-    def _update_all(self, batch: Batch) -> None:
-        """Learn from a batch."""
-        self.check_whole()
-        if isinstance(self.policy, LearnsBatches):
-            self.policy.update_all(self.state, batch)
-        else:
-            for i in range(len(batch)):
-                self.policy.update(self.state, batch.observation(i), batch.rng(i))
-        self.round += len(batch)
-
-    def check_whole(self) -> None:
-        """Raise SnapshotError for a bandit that can only decide."""
-        if self.is_snapshot:
-            raise SnapshotError(
-                "a snapshot decides, and cannot learn or be saved; use the bandit that it is of"
-            )
-
-
-def _stream(seed: int, round: int, i: int) -> np.random.Generator:
-    """Return the stream of the update that is i rounds after a round."""
-    return generator(seed, Purpose.UPDATE, round + i)
-
-
-def _finite(reward: float | None) -> float:
-    """Return the reward, or raise RewardError."""
-    try:
-        value = math.nan if reward is None else float(reward)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not math.isfinite(value):
-        raise RewardError(
-            f"the reward is {reward!r}, but it must be a finite number; leave it out, or clean it"
+    def __repr__(self) -> str:
+        """Return the settings, and how much was learned."""
+        arms = "any arms" if self.arms is None else f"{len(self.arms.active):,} arms"
+        return (
+            f"<Bandit of {arms}, {self.features:,} features, {self.round:,} rounds learned, "
+            f"seed {self.seed}: {self.policy!r}>"
         )
-    return value
+
+    def _with(self, learner: Learner) -> "Bandit":
+        """Return a bandit with these settings and another learner."""
+        twin = object.__new__(Bandit)
+        vars(twin).update(vars(self))
+        twin.learner = learner
+        return twin
+
+    def _names(self, ids: Sequence[str] | None, n: int) -> list[str]:
+        """Return the ids of n decisions: those that were given, or the next ones of our own."""
+        if ids is not None:
+            if len(ids) != n:
+                raise SettingError(
+                    f"there are {len(ids)} ids for {n} rounds; give one for each round"
+                )
+            return [str(id) for id in ids]
+        return [f"{self.seed}-{number}" for number in self.learner.numbers(n)]
+
+    def _rule(self, floor: float | None) -> Rule:
+        """Return how arms are drawn."""
+        least = self.floor if floor is None else probability("floor", floor)
+        return Rule(seed=self.seed, floor=least, draws=self.draws)

@@ -35,9 +35,9 @@ def per_arm(X: Any, features: int) -> Contexts:
     X = _array(X)
     if X.ndim != 2 or X.shape[1] != features:
         raise ContextError(
-            f"contexts have the shape {X.shape}, but one row of {features} features for each arm is "
-            f"expected, ({'n'}, {features}); for one vector that all arms share, make the bandit with "
-            "encoding='disjoint'"
+            f"the contexts have the shape {X.shape}, but a matrix of shape (n, {features}) is expected: "
+            f"one row of {features} features for each arm, or for each round of a batch; for one vector "
+            "that all arms share, use decide on a bandit with encoding='disjoint'"
         )
     _check(X)
     n = len(X)
@@ -47,6 +47,14 @@ def per_arm(X: Any, features: int) -> Contexts:
         _starts(lengths), lengths, np.zeros(n, np.int64), indices.astype(np.int32), X[arms, indices]
     )
     return Contexts(rows=rows, features=features)
+
+
+def every_in_blocks(contexts: Contexts, blocks: np.ndarray) -> Contexts:
+    """Return each of some contexts in each of the given blocks, those of one context together."""
+    n, (starts, lengths, _, indices, values) = len(blocks), contexts.rows
+    everywhere = np.tile(blocks, len(contexts))
+    rows = Rows(np.repeat(starts, n), np.repeat(lengths, n), everywhere, indices, values)
+    return Contexts(rows=rows, features=contexts.features)
 
 
 def stacked(several: Sequence[Contexts]) -> Contexts:
@@ -71,8 +79,8 @@ def _entries(x: Any, features: int) -> tuple[np.ndarray, np.ndarray]:
     x = _array(x)
     if x.shape != (features,):
         raise ContextError(
-            f"the context has the shape {x.shape}, but a vector of {features} features is expected, "
-            f"({features},); check the vector, or make the bandit with features={x.shape[-1] if x.ndim else 1}"
+            f"the context has the shape {x.shape}, but a vector of shape ({features},) is expected; "
+            f"{_advice(x, features)}"
         )
     _check(x)
     if np.count_nonzero(x) == features:
@@ -112,8 +120,8 @@ def _array(x: Any) -> np.ndarray:
         return np.array(x, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ContextError(
-            f"the context {_short(x)} is no array of numbers ({error}); give numbers, all rows of one "
-            "length, and encode categories as numbers"
+            f"the context {_short(x)} is not an array of numbers ({error}); give numbers, with all rows of "
+            "the same length, and encode categories as numbers"
         ) from None
 
 
@@ -126,6 +134,18 @@ def _check(x: np.ndarray) -> None:
             f"feature {at if len(at) > 1 else at[0]} of the context is {x[at]}, but features must be finite "
             f"numbers of at most {LARGEST:g} in size; replace missing values, and scale large ones"
         )
+
+
+def _advice(x: np.ndarray, features: int) -> str:
+    """Return what to do about a context of the wrong shape."""
+    if x.shape == (1, features):
+        return "give the row itself, as in x[0]"
+    if x.ndim == 2 and x.shape[1] == features:
+        return (
+            "to decide many rounds, use decide_many; to give each arm features of its own, make the "
+            "bandit with encoding='per-arm'"
+        )
+    return f"check the vector, or make the bandit with features={x.shape[-1] if x.ndim else 1}"
 
 
 def _short(x: Any) -> str:

@@ -37,7 +37,12 @@ def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
 
 def write(bandit: Bandit, file: BinaryIO) -> None:
     """Write a bandit to an open file; raise SnapshotError for what can only decide."""
-    bandit.check_whole()
+    with bandit.learner.holding():
+        _write(bandit, file)
+
+
+def _write(bandit: Bandit, file: BinaryIO) -> None:
+    """Write a bandit that nobody changes meanwhile."""
     arrays, numbers = leaves(bandit.state)
     manifest = {
         "format": FORMAT,
@@ -176,8 +181,9 @@ def _rebuilt(
         floor=manifest["floor"],
         draws=manifest["draws"],
     )
-    if bandit.arms is not None:
-        bandit.arms = Arms(ids=manifest["arms"], retired=set(manifest["retired"]))
-    bandit.decisions, bandit.round = manifest["decisions"], manifest["round"]
-    bandit.state = replaced(bandit.state, arrays, manifest["numbers"])
+    learner = bandit.learner
+    if learner.now.arms is not None:
+        learner.now.arms = Arms(ids=tuple(manifest["arms"]), retired=frozenset(manifest["retired"]))
+    learner.decisions, learner.now.round = manifest["decisions"], manifest["round"]
+    learner.now.state = replaced(learner.now.state, arrays, manifest["numbers"])
     return bandit

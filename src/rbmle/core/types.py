@@ -1,6 +1,6 @@
 """The values that policies, models and users exchange."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -64,9 +64,9 @@ class Contexts:
         one = Rows(zero, lengths[only], blocks[only], indices[entries], values[entries])
         return Contexts(rows=one, features=self.features)
 
-    def part(self, start: int, stop: int) -> "Contexts":
-        """Return the contexts of some arms that follow each other."""
-        return Contexts(rows=rows_at(self.rows, slice(start, stop)), features=self.features)
+    def part(self, at: Any) -> "Contexts":
+        """Return the contexts of some arms, by a slice or their places."""
+        return Contexts(rows=rows_at(self.rows, at), features=self.features)
 
     def dense(self) -> Float[np.ndarray, "arms features"]:
         """Return the features of each arm as a row, without its block."""
@@ -138,3 +138,59 @@ class Decision:
     propensity: float | None  # P(arm), or None if the policy knows none
     probabilities: Probabilities | None = field(repr=False)  # of all eligible arms
     context: Contexts = field(repr=False)  # of the arm
+
+    @staticmethod
+    def of(
+        id: str, arms: Sequence[ArmId], contexts: Contexts, chosen: Chosen, start: int = 0
+    ) -> "Decision":
+        """Return a decision among arms whose contexts begin at `start`."""
+        place, indices, chances = chosen
+        return Decision(
+            id=id,
+            arm=arms[place],
+            arms=tuple(arms),
+            indices=indices,
+            propensity=None if chances is None else float(chances[place]),
+            probabilities=chances,
+            context=contexts.row(start + place),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the decision as plain values, which JSON can hold; `from_dict` reads them again."""
+        rows = self.context.rows
+        return {
+            "id": self.id,
+            "arm": self.arm,
+            "arms": list(self.arms),
+            "indices": self.indices.tolist(),
+            "propensity": self.propensity,
+            "probabilities": None if self.probabilities is None else self.probabilities.tolist(),
+            "context": {
+                "features": self.context.features,
+                "block": int(rows.blocks[0]),
+                "indices": rows.indices.tolist(),
+                "values": rows.values.tolist(),
+            },
+        }
+
+    @staticmethod
+    def from_dict(given: Mapping[str, Any]) -> "Decision":
+        """Return the decision that `as_dict` was called on."""
+        context, chances = given["context"], given["probabilities"]
+        indices = np.array(context["indices"], np.int32)
+        rows = Rows(
+            np.zeros(1, np.int64),
+            np.array([len(indices)], np.int64),
+            np.array([context["block"]], np.int64),
+            indices,
+            np.array(context["values"], np.float64),
+        )
+        return Decision(
+            id=given["id"],
+            arm=given["arm"],
+            arms=tuple(given["arms"]),
+            indices=np.array(given["indices"], np.float64),
+            propensity=given["propensity"],
+            probabilities=None if chances is None else np.array(chances, np.float64),
+            context=Contexts(rows=rows, features=context["features"]),
+        )

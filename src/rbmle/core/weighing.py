@@ -1,16 +1,28 @@
 """Which arms to play: probabilities with a floor, and what is drawn from them, in one round or in many."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from rbmle.core.errors import DivergenceError
-from rbmle.core.policy import KnowsProbabilities, Policy, SeparateIndex
+from rbmle.core.policy import KnowsProbabilities, Policy, SeparateIndex, has
 from rbmle.core.randomness import Purpose, generator, uniform
 from rbmle.core.types import Chosen, Contexts, Indices, Probabilities
+
+Asked = tuple[Indices, Probabilities | None]  # what a policy says of a round
+NO_STREAM = np.random.Generator(np.random.PCG64(0))  # for an index that draws no random numbers
+
+
+class Rule(NamedTuple):
+    """How arms are drawn."""
+
+    seed: int
+    floor: float  # ε
+    draws: int  # that estimate the probabilities of a policy whose index is random
 
 
 def weigh_all(
@@ -19,30 +31,59 @@ def weigh_all(
     contexts: Contexts,
     sizes: Sequence[int],
     ids: Sequence[str],
-    *,
-    seed: int,
-    floor: float,
-    draws: int,
+    rule: Rule,
 ) -> list[Chosen]:
-    """Return what to play in some rounds, whose contexts stand in a row, `sizes` of each.
+    """Return what to play in some rounds, whose contexts follow each other, `sizes` of each.
 
     What is chosen in a round depends on its contexts, its id and the state, not on the other rounds.
     The arm is drawn from (1 − ε) p + ε/n for a floor ε, where p is what the policy says, or 1 for the
     largest index, in equal parts if several have it. Without either, there are no probabilities.
     """
-    ends = np.cumsum(sizes).tolist()
-    starts = [end - size for end, size in zip(ends, sizes, strict=True)]
-    asked: list[tuple[Indices, Probabilities | None]] = []
-    if isinstance(policy, SeparateIndex) and policy.is_separate:
-        every = _finite(policy.index(state, contexts, generator(seed, Purpose.INDEX, "")))
-        asked += [(every[start:end], None) for start, end in zip(starts, ends, strict=True)]
+    if len(ids) == 1:
+        asked = [_asked(policy, state, contexts, ids[0], rule)]
+    elif _is_separate(policy):
+        every, _ = _asked(policy, state, contexts, "", rule)
+        asked = [(every[end - n : end], None) for n, end in _ends(sizes)]
     else:
-        parts = zip(starts, ends, ids, strict=True)
-        asked += [
-            _asked(policy, state, contexts.part(start, end), draws, seed, id)
-            for start, end, id in parts
-        ]
+        parts = [contexts.part(slice(end - n, end)) for n, end in _ends(sizes)]
+        asked = [_asked(policy, state, *one, rule) for one in zip(parts, ids, strict=True)]
+    return _chosen(asked, ids, rule)
+
+
+def rank(
+    policy: Policy[Any],
+    state: Any,
+    contexts: Contexts,
+    k: int,
+    id: str,
+    rule: Rule,
+) -> list[tuple[list[int], Chosen]]:
+    """Return, for each position of a ranking, which arms are left and what is played of them.
+
+    The first position is what `weigh_all` plays. Each other is drawn by the same rule from the arms
+    that are left: their probabilities are scaled to sum to 1, or 1 for the largest index where none
+    of them has a probability above 0.
+    """
+    indices, chances = _asked(policy, state, contexts, id, rule)
+    left, positions = list(range(len(contexts))), []
+    for position in range(k):
+        own = None if chances is None else chances[left]
+        if own is not None and not own.sum() > 0:
+            (own,) = shares(indices[None, left])
+        one = [(indices[left], None if own is None else own / own.sum())]
+        (chosen,) = _chosen(one, [f"{id}/{position}" if position else id], rule)
+        positions.append((left, chosen))
+        left = [arm for place, arm in enumerate(left) if place != chosen.place]
+    return positions
+
+
+def _chosen(asked: Sequence[Asked], ids: Sequence[str], rule: Rule) -> list[Chosen]:
+    """Return what is drawn in each round; those with equally many arms are drawn together."""
+    if len(ids) == 1 and (only := _certain(*asked[0], rule.floor)) is not None:
+        return [only]
     found: list[Any] = [None] * len(ids)
+    floor = rule.floor
+    sizes = [len(indices) for indices, _ in asked]
     for size in set(sizes):
         rounds = [i for i, n in enumerate(sizes) if n == size]
         indices = np.array([asked[i][0] for i in rounds])
@@ -52,12 +93,23 @@ def weigh_all(
                 chances[row] = known
         if floor:
             chances = (1 - floor) * chances + floor / size
-        uniforms = np.array([uniform(seed, Purpose.CHOOSE, ids[i]) for i in rounds])
+        uniforms = np.array([uniform(rule.seed, Purpose.CHOOSE, ids[i]) for i in rounds])
         places = drawn(chances, uniforms).tolist()
         for row, i in enumerate(rounds):
             is_known = floor > 0 or asked[i][1] is not None
             found[i] = Chosen(places[row], indices[row], chances[row] if is_known else None)
     return found
+
+
+def _certain(indices: Indices, known: Probabilities | None, floor: float) -> Chosen | None:
+    """Return what is played where nothing is drawn: one index is the largest, and no floor is set.
+
+    It is what `shares` and `drawn` would answer, for a tenth of their time.
+    """
+    if floor or known is not None:
+        return None
+    best = int(indices.argmax())
+    return Chosen(best, indices, None) if (indices == indices[best]).sum() == 1 else None
 
 
 def shares(indices: Float[np.ndarray, "rounds arms"]) -> Float[np.ndarray, "rounds arms"]:
@@ -83,16 +135,24 @@ def drawn(
     return np.minimum(arms, chances.shape[1] - 1)
 
 
-def _asked(
-    policy: Policy[Any], state: Any, contexts: Contexts, draws: int, seed: int, id: str
-) -> tuple[Indices, Probabilities | None]:
-    """Return the index of one round, and the probabilities that the policy knows."""
-    rng = generator(seed, Purpose.INDEX, id)
-    if isinstance(policy, KnowsProbabilities):
-        indices, chances = policy.weigh(state, contexts, draws, rng)
+def _asked(policy: Policy[Any], state: Any, contexts: Contexts, id: str, rule: Rule) -> Asked:
+    """Return the index of one round, or of many where it is separate, and the known probabilities."""
+    rng = NO_STREAM if _is_separate(policy) else generator(rule.seed, Purpose.INDEX, id)
+    if has(policy, KnowsProbabilities):
+        indices, chances = policy.weigh(state, contexts, rule.draws, rng)
     else:
         indices, chances = policy.index(state, contexts, rng), None
     return _finite(indices), chances
+
+
+def _is_separate(policy: Policy[Any]) -> bool:
+    """Return whether arms of many rounds may be asked for at once."""
+    return has(policy, SeparateIndex) and policy.is_separate
+
+
+def _ends(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the size and the end of each round's contexts."""
+    return zip(sizes, accumulate(sizes), strict=True)
 
 
 def _finite(indices: Indices) -> Indices:

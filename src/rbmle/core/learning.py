@@ -1,0 +1,173 @@
+"""A policy and what it has learned, which threads may share."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from rbmle.core.arms import Arms
+from rbmle.core.errors import ArmError, SnapshotError
+from rbmle.core.policy import Freezes, LearnsBatches, Policy, has
+from rbmle.core.randomness import Purpose, generator
+from rbmle.core.sharing import Shared
+from rbmle.core.trees import copied
+from rbmle.core.types import ArmId, Batch, Contexts, Encoding
+
+
+@dataclass(slots=True, kw_only=True)
+class Learned:
+    """What was learned by some moment."""
+
+    state: Any  # of the policy
+    arms: Arms | None  # None: any arms may come, with their rows
+    round: int  # rewards learned so far
+
+
+class Learner:
+    """The only writer of a state; everyone else reads it, or a copy, as it was at one moment."""
+
+    def __init__(
+        self, policy: Policy[Any], learned: Learned, *, seed: int, encoding: Encoding
+    ) -> None:
+        self.policy, self.seed, self.encoding = policy, seed, encoding
+        self.is_snapshot = False  # which has what deciding needs, and no more
+        self.decisions = 0  # that were numbered
+        self._shared, self._counting = Shared(learned, self._frozen), threading.Lock()
+
+    @staticmethod
+    def start(
+        policy: Policy[Any], features: int, arms: Arms | None, seed: int, encoding: Encoding
+    ) -> "Learner":
+        """Return a learner before any data."""
+        rng = generator(seed, Purpose.START, 0)
+        state = policy.init(_blocks(arms, encoding), features, rng)
+        return Learner(
+            policy, Learned(state=state, arms=arms, round=0), seed=seed, encoding=encoding
+        )
+
+    @property
+    def now(self) -> Learned:
+        """Return what is learned, for one thread; others may change it meanwhile."""
+        return self._shared.value
+
+    def numbers(self, n: int) -> range:
+        """Return the numbers of n decisions, which no other decision gets."""
+        with self._counting:
+            self.decisions += n
+            return range(self.decisions - n, self.decisions)
+
+    def reading(self) -> AbstractContextManager[Learned]:
+        """Give what was learned by one moment; others may read and learn meanwhile."""
+        return self._shared.reading()
+
+    @contextmanager
+    def holding(self) -> Iterator[Learned]:
+        """Yield what is learned, all of it, while nobody learns."""
+        self._check_whole()
+        with self._shared.writer:
+            yield self._shared.value
+
+    def learn(
+        self,
+        place: Callable[[Arms | None], Contexts],
+        rewards: Float[np.ndarray, " n"],
+        is_fitted: Bool[np.ndarray, " n"] | None = None,
+    ) -> None:
+        """Learn what some contexts paid; `place` says which they are, given the arms there are."""
+        self._check_whole()
+        with self._shared.writing() as learned:
+            contexts = place(learned.arms)
+            batch = Batch(
+                contexts=contexts,
+                rewards=rewards,
+                is_fitted=np.ones(len(rewards), np.bool_) if is_fitted is None else is_fitted,
+                rng=partial(_stream, self.seed, learned.round),
+            )
+            if has(self.policy, LearnsBatches):
+                self.policy.update_all(learned.state, batch)
+            else:
+                for i in range(len(batch)):
+                    self.policy.update(learned.state, batch.observation(i), batch.rng(i))
+            learned.round += len(batch)
+
+    def add_arm(self, id: ArmId) -> None:
+        """Add an arm, or bring a retired one back with what it had learned."""
+        self._check_whole()
+        with self._shared.writing() as learned:
+            if learned.arms is None:
+                raise ArmError(
+                    f"arm {id!r} need not be added: this bandit takes any arms, with their rows"
+                )
+            arms = learned.arms.with_arm(id)
+            blocks = _blocks(arms, self.encoding)
+            if blocks > _blocks(learned.arms, self.encoding):
+                self.policy.grow(learned.state, blocks, generator(self.seed, Purpose.GROW, blocks))
+            learned.arms = arms
+
+    def retire_arm(self, id: ArmId) -> None:
+        """Take an arm out of play."""
+        with self._shared.writing() as learned:
+            if learned.arms is None:
+                raise ArmError(
+                    f"arm {id!r} cannot be retired: this bandit takes any arms, with their rows; "
+                    "leave out its row"
+                )
+            learned.arms = learned.arms.without(id)
+
+    def snapshot(self) -> "Learner":
+        """Return a learner that stays as this one is now, with no more than deciding needs."""
+        twin = self._twin(self._frozen)
+        twin.is_snapshot = True
+        return twin
+
+    def copy(self) -> "Learner":
+        """Return a learner that knows the same, and shares nothing."""
+        return self._twin(deepcopy)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the locks."""
+        with self._shared.writer:
+            kept = {name: value for name, value in vars(self).items() if name[0] != "_"}
+            return kept | {"learned": deepcopy(self.now)}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Take what was pickled."""
+        learned = kept.pop("learned")
+        vars(self).update(kept)
+        self._shared, self._counting = Shared(learned, self._frozen), threading.Lock()
+
+    def _twin(self, copy: Callable[[Learned], Learned]) -> "Learner":
+        """Return another learner with a copy of what is learned."""
+        with self._shared.writer:
+            twin = Learner(self.policy, copy(self.now), seed=self.seed, encoding=self.encoding)
+            twin.is_snapshot, twin.decisions = self.is_snapshot, self.decisions
+        return twin
+
+    def _frozen(self, learned: Learned) -> Learned:
+        """Return what is learned, for deciding; it stays as it is when the original learns."""
+        policy, state = self.policy, learned.state
+        frozen = policy.frozen(state) if has(policy, Freezes) else copied(state)
+        return Learned(state=frozen, arms=learned.arms, round=learned.round)
+
+    def _check_whole(self) -> None:
+        """Raise SnapshotError for what can only decide."""
+        if self.is_snapshot:
+            raise SnapshotError(
+                "a snapshot can only decide; to learn or to save, use the bandit it was taken from"
+            )
+
+
+def _blocks(arms: Arms | None, encoding: Encoding) -> int:
+    """Return how many blocks the policy sees."""
+    return 1 if arms is None or encoding is Encoding.PER_ARM else len(arms.ids)
+
+
+def _stream(seed: int, round: int, i: int) -> np.random.Generator:
+    """Return the stream of the update that is i rounds after a round."""
+    return generator(seed, Purpose.UPDATE, round + i)

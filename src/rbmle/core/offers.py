@@ -1,0 +1,104 @@
+"""From what a user offers to contexts: which arms are eligible, and what each of them sees."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rbmle.core.arms import Arms
+from rbmle.core.contexts import disjoint, every_in_blocks, per_arm, stacked
+from rbmle.core.errors import ArmError, ContextError, EligibilityError
+from rbmle.core.types import ArmId, Contexts, Decision, Encoding
+
+Offer = tuple[Sequence[ArmId], Contexts]  # the eligible arms, and what they see
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offers:
+    """How a bandit reads what it is offered."""
+
+    encoding: Encoding
+    features: int
+
+    def one(self, x: Any, eligible: Sequence[ArmId] | None, arms: Arms | None) -> Offer:
+        """Return the eligible arms of a round and their contexts."""
+        if self.encoding is Encoding.PER_ARM:
+            return self._rows(per_arm(x, self.features), eligible, arms)
+        assert arms is not None  # a bandit with disjoint contexts has arms
+        ids = _eligible(eligible, arms)
+        return ids, disjoint(x, _blocks(ids, arms), self.features)
+
+    def many(
+        self, X: Any, eligible: Sequence[ArmId] | None, arms: Arms | None
+    ) -> tuple[Sequence[Sequence[ArmId]], Contexts]:
+        """Return the eligible arms of some rounds, and all their contexts in a row."""
+        if self.encoding is Encoding.PER_ARM:
+            offers = [self._rows(per_arm(x, self.features), eligible, arms) for x in X]
+            if not offers:
+                raise ContextError("there are no rounds to decide; give one matrix for each round")
+            return [ids for ids, _ in offers], stacked([contexts for _, contexts in offers])
+        assert arms is not None  # as above
+        ids = _eligible(eligible, arms)
+        contexts = every_in_blocks(per_arm(X, self.features), _blocks(ids, arms))
+        return [ids] * (len(contexts) // len(ids)), contexts
+
+    def played(self, x: Any, arm: ArmId | None, arms: Arms | None) -> Contexts:
+        """Return the context of an arm that was played."""
+        if arm is None and (arms or self.encoding is Encoding.DISJOINT):
+            raise ArmError(
+                "the arm is missing; use learn(x, arm=…, reward=…) or learn(decision, reward)"
+            )
+        return self.placed(disjoint(x, np.zeros(1, np.int64), self.features), arm, arms)
+
+    def decided(self, decision: Decision, arms: Arms | None) -> Contexts:
+        """Return the context of a decision, checked."""
+        if decision.context.features != self.features:
+            raise ContextError(
+                f"decision {decision.id} has {decision.context.features} features, but this bandit has "
+                f"{self.features}; it was made by another bandit"
+            )
+        return self.placed(decision.context, decision.arm, arms)
+
+    def placed(self, context: Contexts, arm: ArmId | None, arms: Arms | None) -> Contexts:
+        """Return a context in the block of an arm."""
+        block = arms.block(arm) if arms and arm is not None else 0
+        if self.encoding is Encoding.PER_ARM or context.rows.blocks[0] == block:
+            return context
+        rows = context.rows._replace(blocks=np.array([block], np.int64))
+        return Contexts(rows=rows, features=context.features)
+
+    def _rows(
+        self, contexts: Contexts, eligible: Sequence[ArmId] | None, arms: Arms | None
+    ) -> Offer:
+        """Return the eligible arms, one for each row."""
+        n = len(contexts)
+        ids = _eligible(eligible, arms) if arms or eligible is not None else range(n)
+        if len(ids) != n or n == 0:
+            raise EligibilityError(
+                f"there are {n} rows of features for {len(ids)} eligible arms; give one row for each "
+                "eligible arm, in their order, and at least one"
+            )
+        return ids, contexts
+
+
+def _eligible(eligible: Sequence[ArmId] | None, arms: Arms | None) -> Sequence[ArmId]:
+    """Return the arms to choose from, checked."""
+    if eligible is None:
+        return arms.active if arms else ()
+    ids = list(eligible)
+    if not ids:
+        raise EligibilityError("`eligible` is empty; give at least one arm to choose from")
+    if len(set(ids)) < len(ids):
+        raise ArmError(f"`eligible` lists an arm twice: {ids!r}; list each arm once")
+    for id in ids if arms else ():
+        assert arms is not None
+        arms.check_active(id)
+    return ids
+
+
+def _blocks(ids: Sequence[ArmId], arms: Arms) -> np.ndarray:
+    """Return the blocks of some arms."""
+    if ids is arms.ids:
+        return np.arange(len(ids))
+    return np.array([arms.block(id) for id in ids], np.int64)
