@@ -13,10 +13,12 @@ from rich.table import Table
 
 from rbmle.core.types import Rows
 from rbmle.engine.compiled import scalar
-from rbmle.engine.layout import Net
+from rbmle.engine.layout import Net, Past
 from rbmle.engine.replay import replay
 from rbmle.likelihoods import Gaussian
 from rbmle.models.network import Network
+from rbmle.models.regression import Regression
+from rbmle.models.training import Replay
 
 SHAPES = ((10, 784, 150), (7, 54, 12), (2, 10, 10))  # K, d, non-zeros: MNIST, Covertype, Magic
 WIDTH, STEPS, SAMPLES, TURNS = 100, 100, 2000, 300
@@ -60,11 +62,13 @@ def _seconds(run: Callable[[], Any]) -> float:
 
 def _ours(shape: tuple[int, int, int]) -> Callable[[], Any]:
     net, rows, squares, rewards = _problem(shape)
-    serials, mean = np.arange(SAMPLES), scalar(Gaussian.mean)
-    past = (rows, squares, rewards, serials, SAMPLES, SAMPLES - 1)
+    serials, none = np.arange(SAMPLES), np.zeros(0, np.int64)
+    past = Past(rows, squares, rewards, serials, none, none, none, none, none)
+    sizes = np.array([SAMPLES, SAMPLES, SAMPLES - 1, 0, 0])
+    fit = Regression(ridge=RIDGE, training=Replay(steps=STEPS, rate=RATE)).fit
 
     def run() -> None:
-        replay(net, *past, STEPS, RATE, RIDGE, mean, KEY, 0.0, 1.0, np.uint64(0), 0.0, net.theta)
+        replay(net, past, sizes, fit, KEY, 0.0, net.theta)
 
     run()  # compile
     return run

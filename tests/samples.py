@@ -10,7 +10,8 @@ from rbmle.core.contexts import disjoint, per_arm
 from rbmle.core.types import Contexts, Observation
 from rbmle.engine.layout import Net, Parameters
 from rbmle.models.network import Network
-from rbmle.models.regression import Regression, RegressionState
+from rbmle.models.regression import Regression
+from rbmle.models.regression_state import RegressionState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,31 @@
-"""The history: what is kept, whose it is, and that memory stays bounded."""
+"""The history: what is kept, whose it is, that memory stays bounded, and what a frozen state shares."""
+
+from threading import Thread
 
 import numpy as np
 import pytest
 
-from rbmle import Bandit, Memory, NeuralUCB, Regression
+from rbmle import (
+    ArmAscent,
+    Bandit,
+    FullBatch,
+    Memory,
+    Network,
+    NeuralRBMLEGA,
+    NeuralUCB,
+    Regression,
+    Replay,
+)
+from rbmle.core.contexts import disjoint, stacked
 from rbmle.core.errors import SettingError
-from rbmle.core.types import Observation
+from rbmle.core.types import Batch, Observation
 from rbmle.models.history import History
+from rbmle.models.regression_state import RegressionState
+from rbmle.models.training import Training
 from tests.samples import context
+
+BLOCKS, FEATURES, FROZEN_AT, ROUNDS = 3, 6, 70, 3000
+MEMORIES = [Memory(), Memory(keep="window", size=50), Memory(keep="reservoir", size=50)]
 
 
 def filled(memory: Memory, rounds: int, blocks: int = 3) -> tuple[History, list[Observation]]:
@@ -95,10 +113,87 @@ def test_a_bandit_with_a_window_forgets() -> None:
     assert bandit.decide([1.0]).arm == 0
 
 
+@pytest.mark.parametrize("memory", MEMORIES, ids=lambda memory: memory.keep)
+@pytest.mark.parametrize("training", [Replay(steps=2), FullBatch(steps=1)], ids=["replay", "full"])
+def test_a_frozen_state_has_its_index_while_the_original_learns(
+    memory: Memory, training: Training
+) -> None:
+    """Of NeuralRBMLE-GA, whose index reads the history; slots, pool and lists grow many times over."""
+    policy, rounds = ga(memory, training), ROUNDS if isinstance(training, Replay) else 200
+    state = started(policy)
+    frozen = policy.frozen(state)
+    before = index(policy, frozen)
+    assert before == index(policy, state)
+    policy.update_all(state, batch(FROZEN_AT, rounds))
+    assert index(policy, frozen) == before
+    assert index(policy, state) != before
+    if memory.keep == "all" and rounds == ROUNDS:
+        for name in ("starts", "values", "members"):
+            assert len(getattr(state.history, name)) > 4 * len(getattr(frozen.history, name))
+
+
+@pytest.mark.parametrize("memory", MEMORIES, ids=lambda memory: memory.keep)
+def test_a_frozen_state_is_read_by_one_thread_while_another_learns(memory: Memory) -> None:
+    policy = ga(memory, Replay(steps=2))
+    state = started(policy)
+    frozen = policy.frozen(state)
+    before = index(policy, frozen)
+    thread = Thread(target=policy.update_all, args=(state, batch(FROZEN_AT, ROUNDS)))
+    thread.start()
+    answers = {index(policy, frozen)}
+    while thread.is_alive():
+        answers.add(index(policy, frozen))
+    thread.join()
+    assert answers == {before}
+    assert state.round == FROZEN_AT + ROUNDS
+
+
+def test_freezing_copies_no_observation_where_all_are_kept() -> None:
+    policy = ga(Memory(), Replay(steps=2))
+    state = started(policy)
+    frozen = policy.frozen(state)
+    for name in ("starts", "rewards", "indices", "values", "members"):
+        assert getattr(frozen.history, name) is getattr(state.history, name)
+    assert not np.shares_memory(frozen.net.theta.first, state.net.theta.first)
+    assert frozen.net.start is state.net.start
+
+
 def test_a_memory_that_cannot_be_is_refused() -> None:
-    with pytest.raises(SettingError, match="window of size 0"):
+    with pytest.raises(SettingError, match="`size` must be at least 1 for a window, got 0"):
         Memory(keep="window")
-    with pytest.raises(SettingError, match="keeps 'some'"):
+    with pytest.raises(SettingError, match="got 'some'"):
         Memory(keep="some")  # type: ignore[arg-type]  # the point of the test
-    with pytest.raises(SettingError, match="size=5 has no meaning"):
+    with pytest.raises(SettingError, match="`size` must be 0 where all is kept, got 5"):
         Memory(size=5)
+
+
+def ga(memory: Memory, training: Training) -> NeuralRBMLEGA:
+    """Return a small policy whose index reads the history."""
+    model = Regression(network=Network(width=8), training=training, memory=memory)
+    return NeuralRBMLEGA(bias=1.0, model=model, ascent=ArmAscent(steps=8, rate=0.25))
+
+
+def started(policy: NeuralRBMLEGA) -> RegressionState:
+    """Return a state that has learned a little, with lists and a pool that are partly full."""
+    state = policy.init(BLOCKS, FEATURES, np.random.default_rng(0))
+    policy.update_all(state, batch(0, FROZEN_AT))
+    return state
+
+
+def batch(begin: int, rounds: int) -> Batch:
+    """Return the observations of some rounds."""
+    rng = np.random.default_rng(begin)
+    blocks, X = rng.integers(BLOCKS, size=rounds), rng.normal(size=(rounds, FEATURES))
+    played = [disjoint(x, blocks[t : t + 1], FEATURES) for t, x in enumerate(X)]
+    return Batch(
+        contexts=stacked(played),
+        rewards=rng.random(rounds),
+        is_fitted=np.ones(rounds, np.bool_),
+        rng=lambda t: np.random.default_rng([begin, t]),
+    )
+
+
+def index(policy: NeuralRBMLEGA, state: RegressionState) -> bytes:
+    """Return the index of every block, to the bit."""
+    contexts = disjoint(np.ones(FEATURES), np.arange(BLOCKS), FEATURES)
+    return policy.index(state, contexts, np.random.default_rng(1)).tobytes()

@@ -25,10 +25,10 @@ class Honest:
         return mean + 0.1 * np.sqrt(norm)
 
     def update(self, state: RidgeState, seen: Observation, rng: np.random.Generator) -> None:
-        self.model.update(state, seen)
+        self.model.update_all(state, Batch.of(seen, rng))
 
     def grow(self, state: RidgeState, blocks: int, rng: np.random.Generator) -> None:
-        self.model.grow(state, blocks)
+        self.model.grow(state, blocks, rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class LearnsWhileChoosing(Honest):
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         indices = Honest.index(self, state, contexts, rng)
         seen = Observation(context=contexts.row(int(indices.argmax())), reward=0.0)
-        self.model.update(state, seen)
+        self.model.update_all(state, Batch.of(seen, rng))
         return indices
 
 
@@ -212,7 +212,7 @@ class LearnsBatchesBackwards(Honest):
 
     def update_all(self, state: RidgeState, batch: Batch) -> None:
         for i in reversed(range(len(batch))):
-            self.model.update(state, batch.observation(i))
+            self.model.update_all(state, batch.one(i))
 
 
 LIARS: tuple[tuple[str, Any, type[Bandit]], ...] = (

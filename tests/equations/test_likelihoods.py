@@ -55,10 +55,7 @@ def test_the_compiled_likelihood_is_the_one_that_was_written(likelihood: Likelih
     state = learned(model, X, r)
     f = [model.network.predict(state.net, c)[0] for c in map(context, X)]
     by_hand = sum(reward * z - likelihood.b(z) for reward, z in zip(r, f, strict=True))
-    history = state.history
-    engine = log_likelihood(
-        state.net, history.rows, history.rewards, history.count, 0.1, scalar(likelihood.b)
-    )
+    engine = log_likelihood(state.net, state.history.samples, 0.1, scalar(likelihood.b))
     assert engine == pytest.approx(by_hand, rel=1e-12)
 
 
@@ -67,10 +64,7 @@ def test_the_pull_to_the_start_is_part_of_the_likelihood() -> None:
     model = Regression(network=double(width=4, start="paired"), ridge=0.5)
     state = model.init(1, 2, np.random.default_rng(0))
     state.net.theta.output[1] += 2
-    history = state.history
-    value = log_likelihood(
-        state.net, history.rows, history.rewards, 0, model.pull, scalar(Gaussian.b)
-    )
+    value = log_likelihood(state.net, state.history.samples, model.pull, scalar(Gaussian.b))
     assert value == pytest.approx(-4 * 0.5 / 2 * 4)
 
 

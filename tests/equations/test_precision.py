@@ -83,6 +83,27 @@ def test_the_exact_form_grows_with_a_new_block(rounds: int) -> None:
     )
 
 
+@pytest.mark.parametrize("precision", [Exact(), Diagonal()])
+@pytest.mark.parametrize("begun", [5, 40])
+def test_a_frozen_precision_stays_as_it_is_when_the_original_learns(
+    precision: Precision, begun: int
+) -> None:
+    """The exact one before it becomes dense, while it does, and after."""
+    network, net, _, state = _played(
+        precision, 0.1, 2, "standard", begun, width=1, features=4, arms=2
+    )
+    contexts = _contexts(99, network, features=4)
+    frozen = precision.frozen(state)
+    _, before = precision.estimates(frozen, net, contexts.rows, 1.0)
+    for t in range(40):
+        played = _contexts(100 + t, network, 4).row(t % 2)
+        precision.add(state, net, network.rows(played), 1.0)
+        np.testing.assert_array_equal(
+            precision.estimates(frozen, net, contexts.rows, 1.0)[1], before
+        )
+    assert (precision.estimates(state, net, contexts.rows, 1.0)[1] < before).all()
+
+
 @pytest.mark.parametrize("ridge", RIDGES)
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("start", ["standard", "paired"])

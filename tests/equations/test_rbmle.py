@@ -22,14 +22,15 @@ from rbmle import (
     Ridge,
 )
 from rbmle.core.contexts import disjoint, per_arm
-from rbmle.core.types import Contexts, Observation
+from rbmle.core.types import Batch, Contexts, Observation
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch, log_likelihood
 from rbmle.engine.hashing import below, mix
-from rbmle.engine.layout import Parameters
+from rbmle.engine.layout import Bias, Parameters
 from rbmle.engine.replay import BEND
 from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood, Mixture
-from rbmle.models.regression import RegressionState
+from rbmle.models.arm_ascent import Biased
+from rbmle.models.regression_state import RegressionState
 from rbmle.models.tangent import TangentState
 from tests.samples import context, double, flat, learned, rng, rows, slow_gradient, unflat, value
 
@@ -102,7 +103,8 @@ def test_the_linear_model_is_the_ridge_regression_it_claims(ridge: float) -> Non
     model = Ridge(ridge=ridge)
     state = model.init(2, 4, rng())
     for x, reward in zip(X, r, strict=True):
-        model.update(state, Observation(context=context(x, block=1), reward=reward))
+        seen = Observation(context=context(x, block=1), reward=reward)
+        model.update_all(state, Batch.of(seen, rng()))
     V = ridge * np.eye(4) + X.T @ X
     mean, norm, _ = model.estimates(state, disjoint(np.ones(4), np.array([0, 1]), 4))
     np.testing.assert_allclose(state.F[1] @ state.F[1].T, np.linalg.inv(V), rtol=1e-7, atol=1e-12)
@@ -164,7 +166,7 @@ def test_ucb_and_ts_have_the_width_of_their_papers() -> None:
     ucb, ts = NeuralUCB(exploration=2.0, model=model), NeuralTS(exploration=2.0, model=model)
     state = ucb.init(1, 2, rng())
     x = context([0.6, 0.8])
-    f, width = ucb.tangent.estimates(state, x)
+    f, width = ucb.learner.estimates(state, x)
     g = slow_gradient(model.network, state.regression.net, x)[0]
     g[0], g[5:9] = 0, 0  # no biases
     assert width[0] == pytest.approx((g @ g / 0.25 / 4) ** 0.5)
@@ -247,11 +249,11 @@ def test_the_replayed_ascent_is_that_of_a_dense_learner(likelihood: Likelihood, 
             fall += b(f_biased) - b(f_twin) - mean(f_twin) * (f_biased - f_twin)
         expected_f.append(f(flat(state.net.theta), x) + f(biased, x) - f(twin, x))
         expected_gain.append(-n / STEPS * fall - model.pull / 2 * ((biased - twin) ** 2).sum())
-    ascent = ArmAscent(steps=STEPS, rate=RATE)
-    estimates, gains = ascent.estimates(model, state, contexts, ALPHA, key, True)
+    learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE))
+    estimates, gains = learner.estimates(state, contexts, ALPHA, key, True)
     np.testing.assert_allclose(estimates, expected_f, rtol=1e-6)
     np.testing.assert_allclose(gains, expected_gain, rtol=1e-6)
-    alone, none = ascent.estimates(model, state, contexts, ALPHA, key, False)
+    alone, none = learner.estimates(state, contexts, ALPHA, key, False)
     np.testing.assert_array_equal(alone, estimates)
     np.testing.assert_array_equal(none, 0)
 
@@ -266,19 +268,19 @@ def test_the_gain_at_a_maximiser_is_the_change_of_the_likelihood(likelihood: Lik
     x, arms = np.array([[1.0, -0.5]]), rows(rng(2).normal(size=(3, 2)))
     reward = float(likelihood.mean(model.predict(model.init(1, 2, rng()), rows(x))[0]))
     state = learned(model, x, [reward])
-    net, past = state.net, (state.history.rows, state.history.rewards, 1)
+    net, past = state.net, state.history.samples
     samples = [(context(x[0]), reward)] * STEPS
     f, change = [], []
     for arm in range(3):
         theta = _dense(model, state, samples, 1, arms.row(arm), ALPHA)
         f.append(value(model.network, net, theta, arms.row(arm))[0])
         biased, base = (
-            log_likelihood(net._replace(theta=at), *past, model.pull, scalar(likelihood.b))
+            log_likelihood(net._replace(theta=at), past, model.pull, scalar(likelihood.b))
             for at in (unflat(theta, net.theta), net.theta)
         )
         change.append(biased - base)
-    ascent = ArmAscent(steps=STEPS, rate=RATE)
-    estimates, gains = ascent.estimates(model, state, arms, ALPHA, np.uint64(1), True)
+    learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE))
+    estimates, gains = learner.estimates(state, arms, ALPHA, np.uint64(1), True)
     np.testing.assert_allclose(estimates, f, rtol=1e-6)
     np.testing.assert_allclose(gains, change, rtol=1e-6)
 
@@ -295,26 +297,22 @@ def test_the_replayed_ascent_finds_what_the_full_ascent_finds() -> None:
         network=double(width=8), ridge=3.0, training=FullBatch(steps=20_000, rate=0.05)
     )
     state = learned(full, X, r)
-    from rbmle.models.training import View
-
-    full.training.fit(
-        state.net, state.walk, state.history, Gaussian(), full.pull, View(), np.uint64(0)
-    )
-    ascent = ArmAscent(steps=400_000, rate=0.0005)
-    f, change = ascent.estimates(full, state, arms, 0.5, np.uint64(1), True)
+    full.training.fit(state, full.fit, np.uint64(0))
+    climber = Biased(model=full, ascent=ArmAscent(steps=400_000, rate=0.0005))
+    f, change = climber.estimates(state, arms, 0.5, np.uint64(1), True)
     gain, rest = [], []
-    past = (state.history.rows, state.history.rewards, 6)
+    fit = full.fit._replace(rate=0.05 / 6)
     base, away = full.predict(state, rows(X)), flat(state.net.theta) - flat(state.net.start)
     for arm in range(4):
         net = state.net._replace(theta=Parameters(*(part.copy() for part in state.net.theta)))
-        full_batch(net, *past, 20_000, 0.05 / 6, 3.0, scalar(Gaussian.mean), arms.rows, arm, 0.5)
+        full_batch(net, state.history.samples, fit, Bias(arms.rows, arm, 0.5))
         rise = full.network.predict(net, rows(X)) - base
         way = flat(net.theta) - flat(state.net.theta)
         gain.append(-(rise**2).sum() / 2 - 3.0 / 2 * way @ way)
         rest.append((r - base) @ rise - 3.0 * away @ way)
     np.testing.assert_allclose(np.add(gain, rest), change, rtol=1e-9)
-    replayed = replace(full, training=Replay())
-    estimates = [ascent.estimates(replayed, state, arms, 0.5, np.uint64(k), True) for k in range(4)]
+    replayed = replace(climber, model=replace(full, training=Replay()))
+    estimates = [replayed.estimates(state, arms, 0.5, np.uint64(k), True) for k in range(4)]
     np.testing.assert_allclose(np.mean([e for e, _ in estimates], axis=0), f, atol=0.02)
     np.testing.assert_allclose(np.mean([g for _, g in estimates], axis=0), gain, rtol=0.05)
     assert (change <= 1e-9).all()  # the base maximises ℓ_λ, so the bias can only lower it
@@ -339,11 +337,8 @@ def test_likelihood_by_the_engine_is_that_of_the_formula() -> None:
     state.net.theta.output[:] += 0.5
     f = model.network.predict(state.net, rows(X))
     expected = float((np.array(r) * f - f**2 / 2).sum()) - RIDGE / 2 * 3 * 0.25
-    history = state.history
-    past = (history.rows, history.rewards, history.count)
-    assert log_likelihood(state.net, *past, model.pull, scalar(Gaussian.b)) == pytest.approx(
-        expected
-    )
+    found = log_likelihood(state.net, state.history.samples, model.pull, scalar(Gaussian.b))
+    assert found == pytest.approx(expected)
 
 
 def test_schedules_on_numbers_a_hand_can_check() -> None:

@@ -8,16 +8,18 @@ import pytest
 
 from rbmle import FullBatch, Memory, Regression, Replay
 from rbmle.core.errors import SettingError
-from rbmle.core.types import Contexts, Observation
+from rbmle.core.types import Batch, Contexts, Observation
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch
+from rbmle.engine.layout import Bias
 from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood, Mixture
-from rbmle.models.regression import RegressionState
-from rbmle.models.training import View, nobody
+from rbmle.models.regression_state import RegressionState
+from rbmle.models.training import no_bias
 from tests.samples import context, double, flat, learned, rng, rows, slow_gradient, unflat, value
 
 X = np.array([[1.0, 0.5], [-1.0, 2.0], [0.3, 0.3]])
 R = [1.0, 0.0, 0.5]
+FIT = Regression(training=FullBatch(steps=1)).fit
 
 
 def test_a_full_step_on_numbers_a_hand_can_check() -> None:
@@ -33,7 +35,7 @@ def test_a_full_step_on_numbers_a_hand_can_check() -> None:
     model = Regression(network=double(width=1), ridge=0.1)
     history = learned(model, np.array([[2.0]]), [1.0]).history
     mean = scalar(Gaussian.mean)
-    full_batch(net, history.rows, history.rewards, 1, 1, 0.5, 0.1, mean, nobody(net), 0, 0.0)
+    full_batch(net, history.samples, FIT._replace(rate=0.5, ridge=0.1, mean=mean), no_bias(net))
     np.testing.assert_allclose(net.theta.first, [[0.95]])
     np.testing.assert_allclose(net.theta.output, [0.475])
 
@@ -56,8 +58,8 @@ def test_a_full_step_follows_the_gradient_of_the_biased_likelihood(
     errors = np.array(R) - [likelihood.mean(z) for z in f]
     gradient = errors @ g - 0.2 * (theta - start) + alpha * bias
     arm = context([2.0, 1.0]).rows
-    past = (history.rows, history.rewards, 3)
-    full_batch(net, *past, 1, 0.01, 0.2, scalar(likelihood.mean), arm, 0, alpha)
+    fit = FIT._replace(rate=0.01, ridge=0.2, mean=scalar(likelihood.mean))
+    full_batch(net, history.samples, fit, Bias(arm, 0, alpha))
     np.testing.assert_allclose(flat(net.theta), theta + 0.01 * gradient, atol=1e-8)
 
 
@@ -67,7 +69,8 @@ def test_a_replay_step_is_a_step_on_the_newest_sample() -> None:
     state = model.init(1, 2, rng())
     g = slow_gradient(model.network, state.net, context(X[0]))[0]
     f, theta = model.predict(state, context(X[0]))[0], flat(state.net.theta)
-    model.update(state, Observation(context=context(X[0]), reward=1.0), rng())
+    seen = Observation(context=context(X[0]), reward=1.0)
+    model.update_all(state, Batch.of(seen, rng()))
     step = 0.3 * (1.0 - f) * g / (1 + 0.3 * g @ g) / (1 + 0.3 * 0.2)
     settled = unflat(theta + step, state.net.theta)
     np.testing.assert_allclose(state.net.theta.output, settled.output, atol=1e-8)
@@ -113,9 +116,7 @@ def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likel
         training=FullBatch(steps=10_000, rate=0.05),
     )
     state = learned(full, data, rewards.tolist())
-    full.training.fit(
-        state.net, state.walk, state.history, likelihood, full.pull, View(), np.uint64(0)
-    )
+    full.training.fit(state, full.fit, np.uint64(0))
     replayed = Regression(
         network=double(width=8),
         likelihood=likelihood,
@@ -125,9 +126,7 @@ def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likel
     other = learned(replayed, data, rewards.tolist())
     averages = []
     for t in range(200):
-        replayed.training.fit(
-            other.net, other.walk, other.history, likelihood, full.pull, View(), np.uint64(t)
-        )
+        replayed.training.fit(other, replayed.fit, np.uint64(t))
         if t >= 50:
             averages.append(replayed.predict(other, rows(data)))
     np.testing.assert_allclose(
@@ -181,9 +180,7 @@ def test_no_average_is_the_walk_to_the_bit() -> None:
     state, other = (learned(model, X, r, [t % 3 for t in range(33)]) for model in (walks, last))
     for model, at in ((walks, state), (last, other)):
         for k in range(3):
-            model.training.fit(
-                at.net, at.walk, at.history, Gaussian(), model.pull, View(), np.uint64(k)
-            )
+            model.training.fit(at, model.fit, np.uint64(k))
     np.testing.assert_array_equal(flat(state.walk.theta), flat(other.net.theta))
     np.testing.assert_array_equal(flat(state.net.theta), flat(state.net.start))
     assert flat(other.walk.theta).size == 0
@@ -232,7 +229,7 @@ def test_an_average_is_over_the_rounds_that_are_remembered() -> None:
     state = model.init(1, 1, rng())
     for t in range(1000):
         seen = Observation(context=context([1.0]), reward=float(t >= 980))
-        model.update(state, seen, rng(t))
+        model.update_all(state, Batch.of(seen, rng(t)))
     np.testing.assert_allclose(flat(state.net.theta), flat(state.walk.theta), rtol=1e-6)
 
 
@@ -256,7 +253,7 @@ def test_more_blocks_leave_the_walk_and_its_average_as_they_are() -> None:
 
 @pytest.mark.parametrize("average", [-0.1, 1.1, float("nan")])
 def test_an_average_is_a_share_of_the_rounds(average: float) -> None:
-    with pytest.raises(SettingError, match=f"average={average} cannot be"):
+    with pytest.raises(SettingError, match=f"`average` must be between 0 and 1, got {average}"):
         Replay(average=average)
 
 
@@ -264,13 +261,9 @@ def test_full_batch_from_the_start_forgets_where_it_was() -> None:
     cold = Regression(network=double(), training=FullBatch(steps=5, rate=0.1, warm=False))
     state = learned(cold, X, R)
     for _ in range(3):
-        cold.training.fit(
-            state.net, state.walk, state.history, Gaussian(), cold.pull, View(), np.uint64(0)
-        )
+        cold.training.fit(state, cold.fit, np.uint64(0))
     once = learned(cold, X, R)
-    cold.training.fit(
-        once.net, once.walk, once.history, Gaussian(), cold.pull, View(), np.uint64(0)
-    )
+    cold.training.fit(once, cold.fit, np.uint64(0))
     np.testing.assert_array_equal(flat(state.net.theta), flat(once.net.theta))
 
 
@@ -285,15 +278,7 @@ def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(
     fits = []
     for key in (1, 1, 2):
         state = learned(model, X, R)
-        training.fit(
-            state.net,
-            state.walk,
-            state.history,
-            Gaussian(),
-            model.pull,
-            View(noise=0.5),
-            np.uint64(key),
-        )
+        training.fit(state, model.fit._replace(noise=0.5), np.uint64(key))
         fits.append(model.predict(state, rows(X)))
     np.testing.assert_array_equal(fits[0], fits[1])
     assert np.abs(fits[0] - R).max() > 0.1
@@ -302,9 +287,7 @@ def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(
         return
     other = FullBatch(steps=20_000, rate=0.1)
     state = learned(model, X, R)
-    other.fit(
-        state.net, state.walk, state.history, Gaussian(), model.pull, View(noise=0.5), np.uint64(1)
-    )
+    other.fit(state, model.fit._replace(noise=0.5), np.uint64(1))
     np.testing.assert_allclose(model.predict(state, rows(X)), fits[0], atol=0.02)
 
 
@@ -319,16 +302,14 @@ def test_a_share_of_the_history_is_all_that_a_network_sees(training: Replay | Fu
     fits = []
     for reward in (0.0, 9.0):
         state = learned(model, X, [1.0, reward, 0.5])
-        view = View(share=0.8, key=key)
-        training.fit(
-            state.net, state.walk, state.history, Gaussian(), model.pull, view, np.uint64(3)
-        )
+        fit = model.fit._replace(share=0.8, share_key=np.uint64(key))
+        training.fit(state, fit, np.uint64(3))
         fits.append(flat(state.net.theta))
     np.testing.assert_array_equal(fits[0], fits[1])
 
 
 def _kept(kept, key: int, out: np.ndarray) -> list[bool]:  # type: ignore[no-untyped-def]  # a kernel
-    kept(np.arange(3), 3, 0.8, np.uint64(key), out)
+    kept(np.arange(3), 3, FIT._replace(share=0.8, share_key=np.uint64(key)), out)
     return out.tolist()
 
 
@@ -341,5 +322,5 @@ def averaged(average: float, steps: int = 3) -> Regression:
 def play(model: Regression, state: RegressionState, t: int) -> tuple[Contexts, float]:
     """Learn from round t, in block t mod 3, and return what was seen."""
     x, reward = context(rng(t).normal(size=2), t % 3), float(t % 2)
-    model.update(state, Observation(context=x, reward=reward), rng(t))
+    model.update_all(state, Batch.of(Observation(context=x, reward=reward), rng(t)))
     return x, reward

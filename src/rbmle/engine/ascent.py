@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from rbmle.engine.compiled import call_scalar, kernel
 from rbmle.engine.hashing import below, mix
-from rbmle.engine.layout import Net, Parameters, Rows
+from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows, Samples
 from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square
 from rbmle.engine.replay import ascend, pull
 
@@ -82,16 +82,7 @@ def divergence(net: Net, twin: Net, rows: Rows, count: int, mean: int, potential
 
 @kernel
 def biased_steps(
-    net: Net,
-    rows: Rows,
-    rewards: Float[np.ndarray, " n"],
-    count: int,
-    steps: int,
-    rate: float,
-    mean: int,
-    bias: float,
-    pull_of_step: float,
-    used: int,
+    net: Net, samples: Samples, fit: Fit, bias: float, pull_of_step: float, used: int
 ) -> None:
     """Take `steps` times a step on a sample, if there are any, and one along the bias, if there is one.
 
@@ -99,12 +90,14 @@ def biased_steps(
     """
     h = np.empty_like(net.theta.biases)
     delta = np.empty_like(h)
+    rows, rewards, count = samples
+    rate = fit.rate
     x_square = square(rows, 0)
     put_off = 0.0
-    for j in range(steps):
+    for j in range(fit.steps):
         if count > 0:
             x = j + 1
-            ascend(net, rows, x, square(rows, x), rewards[x], mean, rate, h, delta)
+            ascend(net, rows, x, square(rows, x), rewards[x], fit.mean, rate, h, delta)
         if bias > 0.0:
             enter(net, rows, 0, h)
             climb(net, h)
@@ -141,16 +134,9 @@ def local_copy(net: Net) -> Net:
 @kernel
 def biased_ascent(
     net: Net,
-    rows: Rows,
-    rewards: Float[np.ndarray, " n"],
-    members: Int[np.ndarray, " slots"],
-    member_starts: Int[np.ndarray, " blocks"],
-    member_counts: Int[np.ndarray, " blocks"],
+    past: Past,
     contexts: Rows,
-    steps: int,
-    rate: float,
-    ridge: float,
-    mean: int,
+    fit: Fit,
     potential: int,
     bias_weights: Float[np.ndarray, " arms"],
     pull_weights: Float[np.ndarray, " arms"],
@@ -170,8 +156,8 @@ def biased_ascent(
     order are nought, that is its change but for the network's own curvature times r − b′(f°).
     The sum is estimated on the samples that were replayed.
     """
-    theta = net.theta
-    width = theta.first.shape[1]
+    theta, rows, member_counts = net.theta, past.rows, past.member_counts
+    steps, width = fit.steps, theta.first.shape[1]
     places = np.full(net.features, -1, np.int32)
     h = np.empty_like(theta.biases)
     picks = np.empty(steps, np.int64)
@@ -181,7 +167,7 @@ def biased_ascent(
         entries = np.int64(contexts.lengths[a])
         for j in range(count):
             bits = mix(mix(key, block), j)
-            picks[j] = members[member_starts[block] + below(bits, member_counts[block])]
+            picks[j] = past.members[past.member_starts[block] + below(bits, member_counts[block])]
             entries += rows.lengths[picks[j]]
         most = min(entries, net.features)
         features = np.empty(most, np.int32)
@@ -218,21 +204,21 @@ def biased_ascent(
         used = gather(net, contexts, a, 0, places, features, local, out, 0)
         for j in range(count):
             used = gather(net, rows, picks[j], used, places, features, local, out, j + 1)
-            local_rewards[j + 1] = rewards[picks[j]]
+            local_rewards[j + 1] = past.rewards[picks[j]]
         for place in range(used):
             places[features[place]] = -1
 
-        pull_of_step = math.log1p(rate * ridge * pull_weights[a])
-        plan = (out, local_rewards, count, steps, rate, mean)
+        pull_of_step = math.log1p(fit.rate * fit.ridge * pull_weights[a])
+        samples = Samples(out, local_rewards, count)
         enter(local, out, 0, h)
         f_base = climb(local, h)
         twin = local_copy(local)
-        biased_steps(twin, *plan, 0.0, pull_of_step, used)
-        biased_steps(local, *plan, bias_weights[a], pull_of_step, used)
+        biased_steps(twin, samples, fit, 0.0, pull_of_step, used)
+        biased_steps(local, samples, fit, bias_weights[a], pull_of_step, used)
         if potential != 0:
             weight = member_counts[block] / max(count, 1)
-            gains[a] = -weight * divergence(local, twin, out, count, mean, potential)
-            gains[a] -= ridge / 2 * distance_squared(local, twin, used)
+            gains[a] = -weight * divergence(local, twin, out, count, fit.mean, potential)
+            gains[a] -= fit.ridge / 2 * distance_squared(local, twin, used)
         enter(twin, out, 0, h)
         f_twin = climb(twin, h)
         enter(local, out, 0, h)

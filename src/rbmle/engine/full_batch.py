@@ -1,10 +1,9 @@
 """Gradient ascent on the whole history, as Algorithms 1 and 2 of the paper state it."""
 
 import numpy as np
-from jaxtyping import Float
 
 from rbmle.engine.compiled import call_scalar, inlined, kernel
-from rbmle.engine.layout import Net, Parameters, Rows
+from rbmle.engine.layout import Bias, Fit, Net, Parameters, Samples
 from rbmle.engine.network import climb, descend, enter, move
 
 
@@ -29,21 +28,11 @@ def advance(theta: Parameters, gradient: Parameters, amount: float) -> None:
 
 
 @kernel
-def full_batch(
-    net: Net,
-    rows: Rows,
-    rewards: Float[np.ndarray, " n"],
-    count: int,
-    steps: int,
-    rate: float,
-    ridge: float,
-    mean: int,
-    contexts: Rows,
-    arm: int,
-    alpha: float,
-) -> None:
-    """θ ← θ + η ∇{ℓ_λ(F_t; θ) + α f(x_a; θ)}, J times; with α = 0 there is no bias and no x_a."""
+def full_batch(net: Net, samples: Samples, fit: Fit, bias: Bias) -> None:
+    """θ ← θ + η ∇{ℓ_λ(F_t; θ) + α f(x_a; θ)}, J times."""
     theta = net.theta
+    rows, rewards, count = samples
+    contexts, arm, alpha = bias
     gradient = Parameters(
         np.empty_like(theta.first),
         np.empty_like(theta.hidden),
@@ -55,33 +44,27 @@ def full_batch(
     sink = Net(gradient, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
     h = np.empty_like(theta.biases)
     delta = np.empty_like(h)
-    for _ in range(steps):
-        pull_gradient(theta, net.start, ridge, gradient)
+    for _ in range(fit.steps):
+        pull_gradient(theta, net.start, fit.ridge, gradient)
         for i in range(count):
             enter(net, rows, i, h)
             f = climb(net, h)
             descend(net, 0.0, h, delta)
-            move(sink, rows, i, h, delta, rewards[i] - call_scalar(mean, np.float64(f)))
+            move(sink, rows, i, h, delta, rewards[i] - call_scalar(fit.mean, np.float64(f)))
         if alpha != 0.0:
             enter(net, contexts, arm, h)
             climb(net, h)
             descend(net, 0.0, h, delta)
             move(sink, contexts, arm, h, delta, alpha)
-        advance(theta, gradient, rate)
+        advance(theta, gradient, fit.rate)
 
 
 @kernel
-def log_likelihood(
-    net: Net,
-    rows: Rows,
-    rewards: Float[np.ndarray, " n"],
-    count: int,
-    ridge: float,
-    potential: int,
-) -> float:
+def log_likelihood(net: Net, samples: Samples, ridge: float, potential: int) -> float:
     """Return ℓ_λ(F_t; θ) = Σ_s (r_s f(x_s; θ) − b(f(x_s; θ))) − (mλ/2) ‖θ − θ₀‖²."""
     h = np.empty_like(net.theta.biases)
     total = 0.0
+    rows, rewards, count = samples
     for i in range(count):
         enter(net, rows, i, h)
         f = np.float64(climb(net, h))

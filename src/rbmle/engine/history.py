@@ -1,31 +1,15 @@
 """Observations in sparse arrays, and how one more is kept."""
 
-from typing import NamedTuple
-
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from rbmle.engine.compiled import inlined, kernel
-from rbmle.engine.layout import Rows
+from rbmle.engine.layout import Past, Rows
 
 COUNT, SEEN, NEWEST, POOLED, SLABBED = range(5)  # places in `Sizes`
 FEWEST = 4  # members in a slab
 
 Sizes = Int[np.ndarray, " 5"]
-
-
-class Past(NamedTuple):
-    """The arrays of a history; see `models/history.py`."""
-
-    rows: Rows
-    squares: Float[np.ndarray, " slots"]
-    rewards: Float[np.ndarray, " slots"]
-    serials: Int[np.ndarray, " slots"]
-    places: Int[np.ndarray, " slots"]
-    members: Int[np.ndarray, " members"]
-    member_starts: Int[np.ndarray, " blocks"]
-    member_counts: Int[np.ndarray, " blocks"]
-    member_limits: Int[np.ndarray, " blocks"]
 
 
 @kernel

@@ -1,9 +1,9 @@
-"""How networks and contexts lie in memory: tuples of arrays that every kernel takes."""
+"""What kernels take: networks, contexts and histories as tuples of arrays, and what to do with them."""
 
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int, UInt64
 
 from rbmle.core.types import Rows
 
@@ -55,4 +55,77 @@ class Factors(NamedTuple):
     deltas: Float[np.ndarray, "n depth-1 width"]  # δ_1 … δ_{L−1}, ∂f/∂(input of layer l)
 
 
-__all__ = ["Factors", "Net", "Parameters", "Rows", "Walk"]
+class Past(NamedTuple):
+    """The arrays of a history; see `models/history.py`."""
+
+    rows: Rows
+    squares: Float[np.ndarray, " slots"]
+    rewards: Float[np.ndarray, " slots"]
+    serials: Int[np.ndarray, " slots"]
+    places: Int[np.ndarray, " slots"]
+    members: Int[np.ndarray, " members"]
+    member_starts: Int[np.ndarray, " blocks"]
+    member_counts: Int[np.ndarray, " blocks"]
+    member_limits: Int[np.ndarray, " blocks"]
+
+
+class Samples(NamedTuple):
+    """The first `count` contexts and rewards of some."""
+
+    rows: Rows
+    rewards: Float[np.ndarray, " n"]
+    count: int
+
+
+class Arrivals(NamedTuple):
+    """Observations to be kept one after the other, each of them with its slot in the history."""
+
+    rows: Rows
+    rewards: Float[np.ndarray, " n"]
+    slots: Int[np.ndarray, " n"]
+    listed: int  # the first slots, which are those of the memory
+    is_fitted: Bool[np.ndarray, " n"]
+    keys: UInt64[np.ndarray, " n"]  # of the fit to each
+    weights: Float[np.ndarray, " n"]  # in the average, of the walk's point after each
+
+
+class Fit(NamedTuple):
+    """J steps on ℓ_λ, and what is seen of the history: rewards with noise, and a share of them."""
+
+    steps: int  # J
+    rate: float  # η
+    ridge: float  # mλ
+    mean: int  # the address of b′
+    noise: float  # standard deviation of one draw for each observation and round
+    share: float
+    share_key: np.uint64  # which share
+
+
+class Push(NamedTuple):
+    """What an observation adds to Z: 1/D grows by weight · g². With a weight of 0 there is no Z."""
+
+    weight: float
+    D: Parameters
+
+
+class Bias(NamedTuple):
+    """The reward bias α f(x_a; θ) of an objective. With an α of 0 there is none, and x_a is not read."""
+
+    contexts: Rows
+    arm: int
+    alpha: float
+
+
+__all__ = [
+    "Arrivals",
+    "Bias",
+    "Factors",
+    "Fit",
+    "Net",
+    "Parameters",
+    "Past",
+    "Push",
+    "Rows",
+    "Samples",
+    "Walk",
+]

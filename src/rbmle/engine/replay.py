@@ -7,7 +7,8 @@ from jaxtyping import Bool, Float, Int
 
 from rbmle.engine.compiled import call_scalar, inlined, kernel
 from rbmle.engine.hashing import below, mix, normal, unit
-from rbmle.engine.layout import Net, Parameters, Rows
+from rbmle.engine.history import COUNT, NEWEST, Sizes
+from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows
 from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, settle
 
 BEND = 2.0**-10  # the way over which b′ is differenced
@@ -61,19 +62,17 @@ def pull(net: Net, log_keep: float) -> None:
 
 
 @inlined
-def is_kept(share: float, key: int, serial: int) -> bool:
+def is_kept(fit: Fit, serial: int) -> bool:
     """Return whether an observation is among the share that a learner sees."""
-    return share >= 1.0 or unit(mix(key, serial)) < share
+    return fit.share >= 1.0 or unit(mix(fit.share_key, serial)) < fit.share
 
 
 @inlined
-def pick(
-    serials: Int[np.ndarray, " n"], count: int, share: float, share_key: int, bits: int
-) -> int:
+def pick(serials: Int[np.ndarray, " n"], count: int, fit: Fit, bits: int) -> int:
     """Return a random observation among those that are kept, or −1 if none is found."""
     i = below(bits, count)
     for attempt in range(ATTEMPTS):
-        if is_kept(share, share_key, serials[i]):
+        if is_kept(fit, serials[i]):
             return i
         i = below(mix(bits, attempt), count)
     return -1
@@ -111,45 +110,37 @@ def toward(mean: Float[np.ndarray, " n"], newest: Float[np.ndarray, " n"], weigh
 @kernel
 def replay(
     net: Net,
-    rows: Rows,
-    squares: Float[np.ndarray, " n"],
-    rewards: Float[np.ndarray, " n"],
-    serials: Int[np.ndarray, " n"],
-    count: int,
-    newest: int,
-    steps: int,
-    rate: float,
-    ridge: float,
-    mean: int,
+    past: Past,
+    sizes: Sizes,
+    fit: Fit,
     key: np.uint64,
-    noise: float,
-    share: float,
-    share_key: np.uint64,
     weight: float,
     average: Parameters,
 ) -> None:
     """Take J steps on ℓ_λ/n: the newest sample once, the others drawn with replacement.
 
     The ridge's gradient is −(mλ/n)(θ − θ₀) in each step; its pulls are put off until they are worth it.
-    With `noise`, sample s has the reward r_s + noise · ε(key, s): one draw for a sample and a key.
-    With `share` < 1, only the samples that are kept for `share_key` are seen.
+    With noise, sample s has the reward r_s + noise · ε(key, s): one draw for a sample and a key.
+    With a share below 1, only the samples that are kept for its key are seen.
     With `weight`, the average follows θ at the end; one call for both, as arguments are dear.
     """
-    pull_of_step = math.log1p(rate * ridge / count)
+    rows, serials = past.rows, past.serials
+    count, newest = sizes[COUNT], sizes[NEWEST]
+    pull_of_step = math.log1p(fit.rate * fit.ridge / count)
     put_off = 0.0
     h = np.empty_like(net.theta.biases)
     delta = np.empty_like(h)
-    for j in range(steps):
+    for j in range(fit.steps):
         i = newest
-        if j > 0 or not is_kept(share, share_key, serials[newest]):
-            i = pick(serials, count, share, share_key, mix(key, j))
+        if j > 0 or not is_kept(fit, serials[newest]):
+            i = pick(serials, count, fit, mix(key, j))
         if i < 0:
             continue
         settle(net, rows, i)
-        reward = rewards[i]
-        if noise > 0.0:
-            reward += noise * normal(key, -1 - serials[i])
-        ascend(net, rows, i, squares[i], reward, mean, rate, h, delta)
+        reward = past.rewards[i]
+        if fit.noise > 0.0:
+            reward += fit.noise * normal(key, -1 - serials[i])
+        ascend(net, rows, i, past.squares[i], reward, fit.mean, fit.rate, h, delta)
         put_off += pull_of_step
         if put_off > TOLERANCE:
             pull(net, -put_off)
@@ -174,13 +165,7 @@ def perturb(
 
 
 @kernel
-def kept(
-    serials: Int[np.ndarray, " n"],
-    count: int,
-    share: float,
-    key: np.uint64,
-    out: Bool[np.ndarray, " n"],
-) -> None:
+def kept(serials: Int[np.ndarray, " n"], count: int, fit: Fit, out: Bool[np.ndarray, " n"]) -> None:
     """Write which observations are among the share that a learner sees."""
     for i in range(count):
-        out[i] = is_kept(share, key, serials[i])
+        out[i] = is_kept(fit, serials[i])

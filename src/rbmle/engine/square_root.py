@@ -52,21 +52,25 @@ def ridge_update(
     F: Float[np.ndarray, "blocks features features"],
     theta: Float[np.ndarray, "blocks features"],
     rows: Rows,
-    reward: float,
+    rewards: Float[np.ndarray, " n"],
 ) -> None:
-    """V ← V + xxᵀ and θ̂ ← V⁻¹ Σ r x, by Potter's form: F ← F − (F v) vᵀ/(s + √s), v = Fᵀx, s = 1 + ‖v‖²."""
+    """V ← V + xxᵀ and θ̂ ← V⁻¹ Σ r x for each context and its reward, one after the other.
+
+    By Potter's form: F ← F − (F v) vᵀ/(s + √s), with v = Fᵀx and s = 1 + ‖v‖².
+    """
     d = theta.shape[1]
-    block = rows.blocks[0]
     v = np.empty(d)
-    s = 1.0 + project(F, rows, 0, v)
-    error = reward
-    for k in range(rows.starts[0], rows.starts[0] + rows.lengths[0]):
-        error -= rows.values[k] * theta[block, rows.indices[k]]
-    for i in range(d):
-        u = 0.0
-        for j in range(d):
-            u += F[block, i, j] * v[j]
-        theta[block, i] += u * error / s  # V⁻¹x · (r − θ̂ᵀx)/(1 + ‖x‖²_{V⁻¹})
-        u /= s + math.sqrt(s)
-        for j in range(d):
-            F[block, i, j] -= u * v[j]
+    for n in range(rewards.shape[0]):
+        block = rows.blocks[n]
+        s = 1.0 + project(F, rows, n, v)
+        error = rewards[n]
+        for k in range(rows.starts[n], rows.starts[n] + rows.lengths[n]):
+            error -= rows.values[k] * theta[block, rows.indices[k]]
+        for i in range(d):
+            u = 0.0
+            for j in range(d):
+                u += F[block, i, j] * v[j]
+            theta[block, i] += u * error / s  # V⁻¹x · (r − θ̂ᵀx)/(1 + ‖x‖²_{V⁻¹})
+            u /= s + math.sqrt(s)
+            for j in range(d):
+                F[block, i, j] -= u * v[j]

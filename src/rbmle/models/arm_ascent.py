@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.types import Contexts, Indices
+from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.ascent import biased_ascent
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch, log_likelihood
-from rbmle.engine.layout import Parameters
-from rbmle.models.regression import Regression, RegressionState
+from rbmle.engine.layout import Bias, Parameters
+from rbmle.models.regression import Regression
+from rbmle.models.regression_state import RegressionState, no_walk, unmoved
 from rbmle.models.training import FullBatch
 
 
@@ -28,16 +29,30 @@ class ArmAscent:
     rate: float  # η
 
     def __post_init__(self) -> None:
-        """Raise SettingError for steps or a rate that cannot be."""
-        if self.steps < 1 or not 0 < self.rate < float("inf"):
-            raise SettingError(
-                f"an ascent of {self.steps} steps at rate {self.rate} cannot work; "
-                "it needs at least one step and a positive rate"
-            )
+        """Raise SettingError for steps or a rate out of range."""
+        if self.steps < 1:
+            raise SettingError(f"`steps` must be at least 1, got {self.steps}")
+        if not 0 < self.rate < float("inf"):
+            raise SettingError(f"`rate` must be a positive number, got {self.rate}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Biased:
+    """A regression, and for each arm an estimator of its own, biased towards the arm's reward."""
+
+    model: Regression
+    ascent: ArmAscent
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
+        """Return the network at θ₀ and an empty history."""
+        return self.model.init(blocks, features, rng)
+
+    def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
+        """Return f(x; θ̂) for every context."""
+        return self.model.predict(state, contexts)
 
     def estimates(
         self,
-        model: Regression,
         state: RegressionState,
         contexts: Contexts,
         alpha: float,
@@ -45,72 +60,54 @@ class ArmAscent:
         with_gains: bool,
     ) -> tuple[Indices, Indices]:
         """Return f(x_a; θ̃_a), and ℓ_λ(F_t; θ̃_a) − ℓ_λ(F_t; θ̂) if asked for, else zeros."""
-        match model.training:
-            case FullBatch():
-                return self._full(model, state, contexts, alpha, model.training)
+        match self.model.training:
+            case FullBatch() as training:
+                return self._full(state, contexts, alpha, training)
             case _:
-                return self._replayed(model, state, contexts, alpha, key, with_gains)
+                return self._replayed(state, contexts, alpha, key, with_gains)
+
+    def update_all(self, state: RegressionState, batch: Batch) -> None:
+        """Remember each observation, and fit θ̂ again if it is to be fitted."""
+        self.model.update_all(state, batch)
+
+    def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
+        """Make room for more blocks."""
+        self.model.grow(state, blocks, rng)
+
+    def frozen(self, state: RegressionState) -> RegressionState:
+        """Return the network and the history, which the ascent reads."""
+        net, history = unmoved(state.net), state.history.frozen(self.model.memory)
+        return RegressionState(net=net, walk=no_walk(net), history=history)
 
     def _replayed(
         self,
-        model: Regression,
         state: RegressionState,
         contexts: Contexts,
         alpha: float,
         key: np.uint64,
         with_gains: bool,
     ) -> tuple[Indices, Indices]:
-        history, rows = state.history, model.network.rows(contexts)
-        counts = np.maximum(history.member_counts[rows.blocks], 1)
+        model, past, rows = self.model, state.history.past, self.model.network.rows(contexts)
+        fit = model.fit._replace(steps=self.ascent.steps, rate=float(self.ascent.rate))
+        potential = scalar(model.likelihood.b) if with_gains else 0
+        counts = np.maximum(past.member_counts[rows.blocks], 1)
+        weights = (alpha / counts, 1.0 / counts)
         estimates, gains = np.empty(len(contexts)), np.zeros(len(contexts))
-        biased_ascent(
-            state.net,
-            history.rows,
-            history.rewards,
-            history.members,
-            history.member_starts,
-            history.member_counts,
-            rows,
-            self.steps,
-            self.rate,
-            model.pull,
-            scalar(model.likelihood.mean),
-            scalar(model.likelihood.b) if with_gains else 0,
-            alpha / counts,
-            1.0 / counts,
-            key,
-            estimates,
-            gains,
-        )
+        biased_ascent(state.net, past, rows, fit, potential, *weights, key, estimates, gains)
         return estimates, gains
 
     def _full(
-        self,
-        model: Regression,
-        state: RegressionState,
-        contexts: Contexts,
-        alpha: float,
-        training: FullBatch,
+        self, state: RegressionState, contexts: Contexts, alpha: float, training: FullBatch
     ) -> tuple[Indices, Indices]:
-        history, rows = state.history, model.network.rows(contexts)
+        model, samples, rows = self.model, state.history.samples, self.model.network.rows(contexts)
+        fit = model.fit._replace(rate=training.step_size(samples.count))
+        potential = scalar(model.likelihood.b)
+        base = log_likelihood(state.net, samples, model.pull, potential)
         estimates, gains = np.empty(len(contexts)), np.empty(len(contexts))
-        past = (history.rows, history.rewards, history.count)
-        base = log_likelihood(state.net, *past, model.pull, scalar(model.likelihood.b))
         for arm in range(len(contexts)):
             start = state.net.theta if training.warm else state.net.start
             net = state.net._replace(theta=Parameters(*(part.copy() for part in start)))
-            full_batch(
-                net,
-                *past,
-                training.steps,
-                training.step_size(history.count),
-                model.pull,
-                scalar(model.likelihood.mean),
-                rows,
-                arm,
-                alpha,
-            )
+            full_batch(net, samples, fit, Bias(rows, arm, float(alpha)))
             estimates[arm] = model.network.predict(net, contexts.row(arm))[0]
-            biased = log_likelihood(net, *past, model.pull, scalar(model.likelihood.b))
-            gains[arm] = biased - base
+            gains[arm] = log_likelihood(net, samples, model.pull, potential) - base
         return estimates, gains

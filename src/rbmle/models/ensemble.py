@@ -7,11 +7,11 @@ from jaxtyping import Float, UInt64
 
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
-from rbmle.core.types import Batch, Contexts, Observation
+from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.layout import Net, Walk
 from rbmle.models.history import History
 from rbmle.models.regression import Regression
-from rbmle.models.training import View, grown, no_walk
+from rbmle.models.regression_state import RegressionState, grown, no_walk, unmoved
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,13 +28,6 @@ class EnsembleState:
         """Return how many rounds were learned."""
         return self.history.seen
 
-    @property
-    def estimators(self) -> "EnsembleState":
-        """Return the networks, without what training needs."""
-        walks = [no_walk(net) for net in self.nets]
-        history = self.history.forgotten
-        return EnsembleState(nets=self.nets, walks=walks, keys=self.keys, history=history)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensemble:
@@ -45,12 +38,11 @@ class Ensemble:
     share: float
 
     def __post_init__(self) -> None:
-        """Raise SettingError for an ensemble that cannot be."""
-        if self.networks < 1 or not 0 < self.share <= 1:
-            raise SettingError(
-                f"an ensemble of {self.networks} networks that keep a share of {self.share} cannot be; "
-                "it needs at least one network, and a share above 0 and at most 1"
-            )
+        """Raise SettingError for no network, or for a share that is no probability."""
+        if self.networks < 1:
+            raise SettingError(f"`networks` must be at least 1, got {self.networks}")
+        if not 0 < self.share <= 1:
+            raise SettingError(f"`share` must be above 0 and at most 1, got {self.share}")
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> EnsembleState:
         """Return networks at their starts and an empty history."""
@@ -60,31 +52,37 @@ class Ensemble:
         history = History.empty(blocks, self.model.network.dtype)
         return EnsembleState(nets=nets, walks=walks, keys=keys, history=history)
 
-    def predict(
+    def estimates(
         self, state: EnsembleState, contexts: Contexts
     ) -> Float[np.ndarray, "networks arms"]:
         """Return f(x; θ) of every network for every context."""
         return np.array([self.model.network.predict(net, contexts) for net in state.nets])
 
-    def update(self, state: EnsembleState, seen: Observation, rng: np.random.Generator) -> None:
-        """Remember an observation, and fit every network to its share."""
-        self.update_all(state, Batch.of(seen, rng))
+    def predict(self, state: EnsembleState, contexts: Contexts) -> Indices:
+        """Return the mean of the networks' estimates for every context."""
+        return self.estimates(state, contexts).mean(axis=0)
 
     def update_all(self, state: EnsembleState, batch: Batch) -> None:
-        """Do so for each observation; the networks stay as they are for those that are not fitted."""
-        model = self.model
-        past = (state.history, model.likelihood, model.pull)
+        """Remember each observation, and fit every network to its share if it is to be fitted."""
+        model, history = self.model, state.history
+        fit = model.fit._replace(share=float(self.share))
         for i in range(len(batch)):
             rng = batch.rng(i)
-            state.history.append(batch.observation(i), model.memory, rng)
+            history.append(batch.observation(i), model.memory, rng)
             if not batch.is_fitted[i]:
                 continue
             for net, walk, share_key in zip(state.nets, state.walks, state.keys, strict=True):
-                view = View(share=self.share, key=int(share_key))
-                model.training.fit(net, walk, *past, view, key(rng))
+                one = RegressionState(net=net, walk=walk, history=history)
+                model.training.fit(one, fit._replace(share_key=share_key), key(rng))
 
     def grow(self, state: EnsembleState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         state.nets = [self.model.network.grow(net, blocks, rng) for net in state.nets]
         state.walks = [grown(*both) for both in zip(state.walks, state.nets, strict=True)]
         state.history.grow(blocks)
+
+    def frozen(self, state: EnsembleState) -> EnsembleState:
+        """Return the networks and their round."""
+        nets = [unmoved(net) for net in state.nets]
+        walks, history = [no_walk(net) for net in nets], state.history.forgotten
+        return EnsembleState(nets=nets, walks=walks, keys=state.keys, history=history)

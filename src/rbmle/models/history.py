@@ -7,8 +7,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from rbmle.core.errors import SettingError
+from rbmle.core.trees import copied
 from rbmle.core.types import Observation, Rows
-from rbmle.engine.history import FEWEST, Past, Sizes, keep
+from rbmle.engine.history import FEWEST, Sizes, keep
+from rbmle.engine.layout import Past, Samples
 
 FIRST_CAPACITY = 64
 ENDLESS = 2**62  # slots
@@ -22,17 +24,18 @@ class Memory:
     size: int = 0  # n; 0 for "all"
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a cap that makes no sense."""
+        """Raise SettingError for an unknown memory, or for a size that does not go with it."""
         if self.keep not in ("all", "window", "reservoir"):
-            raise SettingError(f"memory keeps {self.keep!r}; use 'all', 'window' or 'reservoir'")
+            raise SettingError(f"`keep` must be 'all', 'window' or 'reservoir', got {self.keep!r}")
         if self.keep != "all" and self.size < 1:
             raise SettingError(
-                f"a {self.keep} of size {self.size} keeps nothing; give a size of 1 or more, "
-                f"as in Memory(keep={self.keep!r}, size=10_000)"
+                f"`size` must be at least 1 for a {self.keep}, got {self.size}; "
+                f"write Memory(keep={self.keep!r}, size=10_000)"
             )
         if self.keep == "all" and self.size:
             raise SettingError(
-                f"size={self.size} has no meaning where all is kept; use keep='window' or 'reservoir'"
+                f"`size` must be 0 where all is kept, got {self.size}; "
+                "use keep='window' or keep='reservoir' to keep fewer"
             )
 
     def count(self, seen: int) -> int:
@@ -43,6 +46,11 @@ class Memory:
     def listed(self) -> int:
         """Return in how many slots observations are kept; the newest may be in the one after them."""
         return ENDLESS if self.keep == "all" else self.size
+
+    @property
+    def overwrites(self) -> bool:
+        """Return whether observations take the places of others."""
+        return self.keep != "all"
 
     @property
     def is_random(self) -> bool:
@@ -130,6 +138,11 @@ class History:
         )
 
     @property
+    def samples(self) -> Samples:
+        """Return the observations that are kept."""
+        return Samples(self.rows, self.rewards, self.count)
+
+    @property
     def sizes(self) -> Sizes:
         """Return a copy of all numbers as the engine takes them."""
         return np.array([self.count, self.seen, self.newest, self.pooled, self.slabbed])
@@ -139,6 +152,21 @@ class History:
         """Return a history that knows how much it has seen, and nothing else."""
         empty = History.empty(len(self.member_starts), self.values.dtype.name)
         return replace(empty, seen=self.seen)
+
+    def frozen(self, memory: Memory) -> "History":
+        """Return the history as it is, to be read while this one goes on.
+
+        Where all is kept, observations are appended and a full list moves to a new slab: what is in
+        use is never written again, and is shared. Only the lists' places and lengths are copied.
+        """
+        if memory.overwrites:
+            return copied(self)
+        return replace(
+            self,
+            member_starts=self.member_starts.copy(),
+            member_counts=self.member_counts.copy(),
+            member_limits=self.member_limits.copy(),
+        )
 
     def resize(self, sizes: Sizes) -> None:
         """Take the numbers that the engine has changed."""

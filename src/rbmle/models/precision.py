@@ -1,6 +1,6 @@
 """Z = λI + Σ g gᵀ/m, and what policies ask of its inverse: widths and corrections."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +32,10 @@ class Precision(Protocol):
 
     def grow(self, state: Any, net: Net, ridge: float) -> None:
         """Make room for the blocks that the network has grown by."""
+        ...
+
+    def frozen(self, state: Any) -> Any:
+        """Return Z as it is, which stays so when the state learns."""
         ...
 
 
@@ -76,6 +80,10 @@ class Diagonal:
         new = np.full((more, state.D.first.shape[1]), 1 / ridge, state.D.first.dtype)
         state.D = state.D._replace(first=np.concatenate([state.D.first, new]))
 
+    def frozen(self, state: DiagonalState) -> DiagonalState:
+        """Return a copy."""
+        return DiagonalState(D=Parameters(*(part.copy() for part in state.D)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
@@ -109,3 +117,7 @@ class Exact:
     def grow(self, state: ExactState, net: Net, ridge: float) -> None:
         """Give the new rows of W_1 the precision λ."""
         state.grow(net)
+
+    def frozen(self, state: ExactState) -> ExactState:
+        """Return a copy of the inverse; gradients are only appended, so they are shared."""
+        return replace(state, inverse=state.inverse.copy())

@@ -5,36 +5,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.randomness import key
-from rbmle.core.types import Batch, Contexts, Indices, Observation
-from rbmle.engine.layout import Net, Parameters, Walk
+from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.engine.compiled import scalar
+from rbmle.engine.layout import Fit
 from rbmle.likelihoods.base import Likelihood
 from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.history import History, Memory
 from rbmle.models.network import Network
-from rbmle.models.training import FullBatch, Replay, Training, View, grown, no_walk
-
-ALL = View()
-
-
-@dataclass(slots=True, kw_only=True)
-class RegressionState:
-    """A network, the walk that it is the average of, and the observations it was fitted to."""
-
-    net: Net
-    walk: Walk
-    history: History
-
-    @property
-    def round(self) -> int:
-        """Return how many rounds were learned; the paper's t is one more."""
-        return self.history.seen
-
-    @property
-    def estimator(self) -> "RegressionState":
-        """Return the network and its round, without what training needs."""
-        history = self.history.forgotten
-        return RegressionState(net=self.net, walk=no_walk(self.net), history=history)
+from rbmle.models.regression_state import RegressionState, grown, no_walk, unmoved
+from rbmle.models.training import Replay, Training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +32,25 @@ class Regression:
     def __post_init__(self) -> None:
         """Raise SettingError for a ridge that is not positive."""
         if not 0 < self.ridge < float("inf"):
-            raise SettingError(f"ridge={self.ridge} cannot be; λ must be a positive number")
+            raise SettingError(f"`ridge` must be a positive number, got {self.ridge}; it is λ")
 
     @property
     def pull(self) -> float:
         """Return mλ."""
         return self.network.m * self.ridge
+
+    @property
+    def fit(self) -> Fit:
+        """Return how the network is fitted, to all of the history as it is."""
+        return Fit(
+            steps=self.training.steps,
+            rate=float(self.training.rate),
+            ridge=self.pull,
+            mean=scalar(self.likelihood.mean),
+            noise=0.0,
+            share=1.0,
+            share_key=np.uint64(0),
+        )
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
         """Return the network at θ₀ and an empty history."""
@@ -70,39 +62,17 @@ class Regression:
         """Return f(x; θ̂) for every context."""
         return self.network.predict(state.net, contexts)
 
-    def update(
-        self, state: RegressionState, seen: Observation, rng: np.random.Generator, view: View = ALL
-    ) -> None:
-        """Remember an observation, and fit again to what is seen of the history."""
-        self.update_all(state, Batch.of(seen, rng), view)
-
-    def update_all(
-        self,
-        state: RegressionState,
-        batch: Batch,
-        view: View = ALL,
-        push: float = 0.0,
-        D: Parameters | None = None,
-    ) -> None:
-        """Remember each observation; if it is to be fitted, fit again to what is seen of the history.
-
-        Where the training is a replay, 1/D grows by push · g(x; θ̂)² after each; None: there is no D.
-        """
-        net, walk, history = state.net, state.walk, state.history
-        match self.training:
-            case Replay() as training:
-                fit = (self.likelihood, self.pull, view, push, net.theta if D is None else D)
-                training.learn(net, walk, history, self.memory, batch, *fit)
-            case FullBatch() as training:
-                for i in range(len(batch)):
-                    rng = batch.rng(i)
-                    history.append(batch.observation(i), self.memory, rng)
-                    if batch.is_fitted[i]:
-                        past = (history, self.likelihood, self.pull)
-                        training.fit(net, walk, *past, view, key(rng))
+    def update_all(self, state: RegressionState, batch: Batch) -> None:
+        """Remember each observation, and fit to the history again if it is to be fitted."""
+        self.training.learn(state, self.memory, batch, self.fit)
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         state.net = self.network.grow(state.net, blocks, rng)
         state.walk = grown(state.walk, state.net)
         state.history.grow(blocks)
+
+    def frozen(self, state: RegressionState) -> RegressionState:
+        """Return the network and its round, without what training needs."""
+        net = unmoved(state.net)
+        return RegressionState(net=net, walk=no_walk(net), history=state.history.forgotten)

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
-from rbmle.core.types import Contexts, Indices, Observation
+from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.square_root import ridge_estimates, ridge_update
 
 
@@ -28,7 +28,7 @@ class Ridge:
     def __post_init__(self) -> None:
         """Raise SettingError for a ridge that is not positive."""
         if not 0 < self.ridge < float("inf"):
-            raise SettingError(f"ridge={self.ridge} cannot be; λ must be a positive number")
+            raise SettingError(f"`ridge` must be a positive number, got {self.ridge}; it is λ")
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RidgeState:
         """Return θ̂ = 0 and V = λI."""
@@ -45,16 +45,24 @@ class Ridge:
         ridge_estimates(state.F, state.theta, contexts.rows, means, norms, projections)
         return means, norms, projections
 
-    def update(self, state: RidgeState, seen: Observation) -> None:
-        """Learn from a reward."""
-        ridge_update(state.F, state.theta, seen.context.rows, seen.reward)
-        state.round += 1
+    def predict(self, state: RidgeState, contexts: Contexts) -> Indices:
+        """Return θ̂ᵀx for every context."""
+        return self.estimates(state, contexts)[0]
 
-    def grow(self, state: RidgeState, blocks: int) -> None:
+    def update_all(self, state: RidgeState, batch: Batch) -> None:
+        """Learn from each reward; all of them are fitted, as it costs no more."""
+        ridge_update(state.F, state.theta, batch.contexts.rows, batch.rewards)
+        state.round += len(batch)
+
+    def grow(self, state: RidgeState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         more, features = blocks - len(state.theta), state.theta.shape[1]
         state.F = np.concatenate([state.F, self._roots(more, features)])
         state.theta = np.concatenate([state.theta, np.zeros((more, features))])
+
+    def frozen(self, state: RidgeState) -> RidgeState:
+        """Return a copy."""
+        return RidgeState(F=state.F.copy(), theta=state.theta.copy(), round=state.round)
 
     def _roots(self, blocks: int, features: int) -> np.ndarray:
         """Return F = I/√λ for some blocks."""

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from rbmle.core.types import Batch, Contexts, Indices, Observation
+from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.engine.layout import Push
 from rbmle.models.precision import Diagonal, Precision
-from rbmle.models.regression import Regression, RegressionState
+from rbmle.models.regression import Regression
+from rbmle.models.regression_state import RegressionState
 from rbmle.models.training import Replay
 
 
@@ -23,11 +25,6 @@ class TangentState:
         """Return how many rounds were learned; the paper's t is one more."""
         return self.regression.round
 
-    @property
-    def estimator(self) -> "TangentState":
-        """Return θ̂, Z and the round, without what training needs."""
-        return TangentState(regression=self.regression.estimator, precision=self.precision)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tangent:
@@ -42,6 +39,10 @@ class Tangent:
         precision = self.precision.init(regression.net, self.model.ridge)
         return TangentState(regression=regression, precision=precision)
 
+    def predict(self, state: TangentState, contexts: Contexts) -> Indices:
+        """Return f(x; θ̂) for every context."""
+        return self.model.predict(state.regression, contexts)
+
     def estimates(self, state: TangentState, contexts: Contexts) -> tuple[Indices, Indices]:
         """Return f(x; θ̂) and the width √(gᵀ Z⁻¹ g/m) for every context."""
         net, network = state.regression.net, self.model.network
@@ -55,24 +56,28 @@ class Tangent:
         rows, m = network.rows(contexts), network.m
         return self.precision.corrected(state.precision, net, rows, alpha / m, m)
 
-    def update(self, state: TangentState, seen: Observation, rng: np.random.Generator) -> None:
-        """Fit θ̂, then Z ← Z + g(x_t; θ̂) g(x_t; θ̂)ᵀ/m, in the order of Algorithm 2."""
-        self.update_all(state, Batch.of(seen, rng))
-
     def update_all(self, state: TangentState, batch: Batch) -> None:
-        """Do so for each observation; θ̂ stays as it is for those that are not fitted."""
-        net, network = state.regression.net, self.model.network
-        match self.model.training, self.precision:
-            case Replay(), Diagonal():  # one call for both
-                D = state.precision.D
-                self.model.update_all(state.regression, batch, push=1 / network.m, D=D)
+        """Fit θ̂, then Z ← Z + g(x_t; θ̂) g(x_t; θ̂)ᵀ/m, in the order of Algorithm 2.
+
+        θ̂ stays as it is for an observation that is not to be fitted.
+        """
+        model, network = self.model, self.model.network
+        match model.training, self.precision:
+            case Replay() as training, Diagonal():  # one call for both
+                push = Push(1 / network.m, state.precision.D)
+                training.learn(state.regression, model.memory, batch, model.fit, push)
             case _:
+                net = state.regression.net
                 for one in map(batch.one, range(len(batch))):
-                    self.model.update_all(state.regression, one)
-                    rows = network.rows(one.contexts)
-                    self.precision.add(state.precision, net, rows, network.m)
+                    model.update_all(state.regression, one)
+                    self.precision.add(state.precision, net, network.rows(one.contexts), network.m)
 
     def grow(self, state: TangentState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         self.model.grow(state.regression, blocks, rng)
         self.precision.grow(state.precision, state.regression.net, self.model.ridge)
+
+    def frozen(self, state: TangentState) -> TangentState:
+        """Return θ̂, Z and the round."""
+        regression = self.model.frozen(state.regression)
+        return TangentState(regression=regression, precision=self.precision.frozen(state.precision))

@@ -8,25 +8,15 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key as key_of
 from rbmle.core.types import Batch, rows_at
-from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch
-from rbmle.engine.layout import Net, Parameters, Rows, Walk
+from rbmle.engine.layout import Arrivals, Bias, Fit, Net, Push, Rows, Samples, Walk
 from rbmle.engine.learning import learn
 from rbmle.engine.replay import kept, perturb, replay
-from rbmle.likelihoods.base import Likelihood
-from rbmle.models.history import History, Memory
+from rbmle.models.history import Memory
+from rbmle.models.regression_state import RegressionState, no_walk, walk_from
 
 POINTS = 16  # of the walk that an average is made of
 NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """How a learner sees the history: rewards perturbed, and only a share of the observations."""
-
-    noise: float = 0.0  # standard deviation of one draw for each observation and round
-    share: float = 1.0
-    key: int = 0  # which share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,64 +33,35 @@ class Replay:
     average: float = 0.02
 
     def __post_init__(self) -> None:
-        """Raise SettingError for steps, a rate or a share that cannot be."""
+        """Raise SettingError for steps, a rate or a share out of range."""
         _check(self.steps, self.rate)
         if not 0 <= self.average <= 1:
-            raise SettingError(f"average={self.average} cannot be; it is a share of the rounds")
+            raise SettingError(
+                f"`average` must be between 0 and 1, got {self.average}; it is a share of the rounds"
+            )
 
     def walk(self, net: Net) -> Walk:
         """Return a walk from where a network is, if θ̂ is to be its average."""
-        if self.average == 0:
-            return no_walk(net)
-        theta = Parameters(*(part.copy() for part in net.theta))
-        return Walk(theta, net.ages.copy(), net.clock.copy())
+        return no_walk(net) if self.average == 0 else walk_from(net)
 
-    def fit(
-        self,
-        net: Net,
-        walk: Walk,
-        history: History,
-        likelihood: Likelihood,
-        ridge: float,
-        view: View,
-        key: np.uint64,
-    ) -> None:
-        """Take J steps on what is seen of the history; ridge is mλ."""
-        replay(
-            net if self.average == 0 else _walker(net, walk),
-            history.rows,
-            history.squares,
-            history.rewards,
-            history.serials,
-            history.count,
-            history.newest,
-            self.steps,
-            self.rate,
-            ridge,
-            scalar(likelihood.mean),
-            key,
-            view.noise,
-            view.share,
-            np.uint64(view.key),
-            self._weight(history.count, history.seen),
-            net.theta,
-        )
+    def fit(self, state: RegressionState, fit: Fit, key: np.uint64) -> None:
+        """Take J steps on what is seen of the history."""
+        net, history = state.net, state.history
+        theta, ages, clock = self._moved(state)
+        trained = Net(theta, net.start, ages, clock, net.features, net.scale, net.biased)
+        weight = self._weight(history.count, history.seen)
+        replay(trained, history.past, history.sizes, fit, key, weight, net.theta)
 
     def learn(
         self,
-        net: Net,
-        walk: Walk,
-        history: History,
+        state: RegressionState,
         memory: Memory,
         batch: Batch,
-        likelihood: Likelihood,
-        ridge: float,
-        view: View,
-        push: float,
-        D: Parameters,
+        fit: Fit,
+        push: Push | None = None,
     ) -> None:
-        """Remember each observation, take J steps if it is to be fitted, and add push · g² to 1/D."""
-        rows = batch.contexts.rows
+        """Remember each observation, take J steps if it is to be fitted, and add it to Z, if there is one."""
+        history, rows = state.history, batch.contexts.rows
         n, begun = len(batch), history.seen
         slots = memory.slots(begun, n)
         keys, weights = np.zeros(n, np.uint64), np.zeros(n)
@@ -109,37 +70,24 @@ class Replay:
             slots[i] = memory.slot(begun + i, rng)
             if batch.is_fitted[i]:
                 keys[i], weights[i] = key_of(rng), self._weight(memory.count(seen), seen)
-        moved = Walk(net.theta, net.ages, net.clock) if self.average == 0 else walk
+        arrivals = Arrivals(
+            rows, batch.rewards, slots, memory.listed, batch.is_fitted, keys, weights
+        )
+        net, moved = state.net, self._moved(state)
+        pushed = Push(0.0, net.theta) if push is None else push
         done = 0
         while True:
             sizes = history.sizes
-            done = learn(
-                net,
-                moved,
-                history.past,
-                sizes,
-                done,
-                rows,
-                batch.rewards,
-                slots,
-                memory.listed,
-                batch.is_fitted,
-                keys,
-                weights,
-                self.steps,
-                self.rate,
-                ridge,
-                scalar(likelihood.mean),
-                view.noise,
-                view.share,
-                np.uint64(view.key),
-                push,
-                D,
-            )
+            done = learn(net, moved, history.past, sizes, arrivals, done, fit, pushed)
             history.resize(sizes)
             if done == n:
                 return
             history.make_room(int(slots[done]), rows, done)
+
+    def _moved(self, state: RegressionState) -> Walk:
+        """Return what training moves: the walk, or the network itself."""
+        net = state.net
+        return Walk(net.theta, net.ages, net.clock) if self.average == 0 else state.walk
 
     def _weight(self, count: int, seen: int) -> float:
         """Return the weight of the walk's newest point in θ̂, which has POINTS in a window of rounds.
@@ -166,10 +114,10 @@ class FullBatch:
     warm: bool = True  # start from the last round's θ̂, or from θ₀
 
     def __post_init__(self) -> None:
-        """Raise SettingError for steps, a rate or an objective that cannot be."""
+        """Raise SettingError for steps, a rate or an objective out of range."""
         _check(self.steps, self.rate)
         if self.objective not in ("mean", "sum"):
-            raise SettingError(f"objective={self.objective!r} is unknown; use 'mean' or 'sum'")
+            raise SettingError(f"`objective` must be 'mean' or 'sum', got {self.objective!r}")
 
     def walk(self, net: Net) -> Walk:
         """Return no walk: θ̂ is the last point."""
@@ -177,79 +125,46 @@ class FullBatch:
 
     def step_size(self, count: int) -> float:
         """Return the step on ℓ_λ itself."""
-        return self.rate / max(count, 1) if self.objective == "mean" else self.rate
+        return self.rate / max(count, 1) if self.objective == "mean" else float(self.rate)
 
-    def fit(
-        self,
-        net: Net,
-        walk: Walk,
-        history: History,
-        likelihood: Likelihood,
-        ridge: float,
-        view: View,
-        key: np.uint64,
-    ) -> None:
-        """Take J steps on what is seen of the history; ridge is mλ."""
+    def fit(self, state: RegressionState, fit: Fit, key: np.uint64) -> None:
+        """Take J steps on what is seen of the history."""
+        net, history = state.net, state.history
         if not self.warm:
             for part, start in zip(net.theta, net.start, strict=True):
                 part[:] = start
-        rows, rewards, count = history.rows, history.rewards, history.count
-        if view.noise > 0:
+        rows, rewards, count = history.samples
+        if fit.noise > 0:
             rewards = np.empty_like(rewards)
-            perturb(history.rewards, history.serials, count, view.noise, key, rewards)
-        if view.share < 1:
+            perturb(history.rewards, history.serials, count, fit.noise, key, rewards)
+        if fit.share < 1:
             seen = np.zeros(count, bool)
-            kept(history.serials, count, view.share, np.uint64(view.key), seen)
+            kept(history.serials, count, fit, seen)
             at = np.flatnonzero(seen)
-            rows = rows_at(rows, at)
-            rewards, count = rewards[at], len(at)
-        full_batch(
-            net,
-            rows,
-            rewards,
-            count,
-            self.steps,
-            self.step_size(count),
-            ridge,
-            scalar(likelihood.mean),
-            nobody(net),
-            0,
-            0.0,
-        )
+            rows, rewards, count = rows_at(rows, at), rewards[at], len(at)
+        samples, step = Samples(rows, rewards, count), fit._replace(rate=self.step_size(count))
+        full_batch(net, samples, step, no_bias(net))
+
+    def learn(self, state: RegressionState, memory: Memory, batch: Batch, fit: Fit) -> None:
+        """Remember each observation, and take J steps if it is to be fitted."""
+        for i in range(len(batch)):
+            rng = batch.rng(i)
+            state.history.append(batch.observation(i), memory, rng)
+            if batch.is_fitted[i]:
+                self.fit(state, fit, key_of(rng))
 
 
 Training = Replay | FullBatch
 
 
-def no_walk(net: Net) -> Walk:
-    """Return the walk of a network that is trained itself."""
-    return Walk(Parameters(*(part[:0] for part in net.theta)), net.ages[:0], net.clock[:0])
-
-
-def _walker(net: Net, walk: Walk) -> Net:
-    """Return the network that training moves."""
-    theta, ages, clock = walk
-    return Net(theta, net.start, ages, clock, net.features, net.scale, net.biased)
-
-
-def grown(walk: Walk, net: Net) -> Walk:
-    """Return a walk with the blocks that its network has grown by, at their start."""
-    if len(walk.ages) == 0:
-        return walk
-    new = net.start.first[len(walk.ages) :]
-    theta = walk.theta._replace(first=np.concatenate([walk.theta.first, new]))
-    ages = np.concatenate([walk.ages, np.full(len(new), walk.clock[0])])
-    return Walk(theta, ages, walk.clock)
-
-
-def nobody(net: Net) -> Rows:
-    """Return a context for a bias of zero, which nothing reads."""
-    return NOBODY._replace(values=NOBODY.values.astype(net.theta.first.dtype))
+def no_bias(net: Net) -> Bias:
+    """Return a bias of zero, whose context nothing reads."""
+    return Bias(NOBODY._replace(values=NOBODY.values.astype(net.theta.first.dtype)), 0, 0.0)
 
 
 def _check(steps: int, rate: float) -> None:
-    if steps < 0 or not 0 < rate < float("inf"):
-        raise SettingError(
-            f"training with steps={steps} and rate={rate} cannot work; "
-            "steps must be 0 or more, and the rate a positive number"
-        )
+    """Raise SettingError for steps or a rate out of range."""
+    if steps < 0:
+        raise SettingError(f"`steps` must be 0 or more, got {steps}")
+    if not 0 < rate < float("inf"):
+        raise SettingError(f"`rate` must be a positive number, got {rate}")

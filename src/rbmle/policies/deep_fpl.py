@@ -5,15 +5,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from rbmle.core.trees import copied
-from rbmle.core.types import Batch, Contexts, Indices, Observation
-from rbmle.models.regression import Regression, RegressionState
-from rbmle.models.training import View
-from rbmle.policies.base import check_not_negative
+from rbmle.core.types import Contexts, Indices
+from rbmle.models.perturbed import Perturbed
+from rbmle.models.regression import Regression
+from rbmle.models.regression_state import RegressionState
+from rbmle.policies.base import ModelPolicy, check_not_negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeepFPL:
+class DeepFPL(ModelPolicy[RegressionState]):
     """Index f(x; θ) of a network fitted to r_s + ν ε_{t,s}, with ε_{t,s} ~ N(0, 1).
 
     All rewards of the history are perturbed anew in each round: one draw for a past sample and a
@@ -29,28 +29,13 @@ class DeepFPL:
         """Raise SettingError for an exploration below 0."""
         check_not_negative("exploration", self.exploration)
 
-    def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
-        """Return the state before any data."""
-        return self.model.init(blocks, features, rng)
+    @property
+    def learner(self) -> Perturbed:
+        """Return the network on perturbed rewards."""
+        return Perturbed(model=self.model, noise=self.exploration)
 
     def index(
         self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
     ) -> Indices:
         """Return the estimates of the perturbed leader."""
         return self.model.predict(state, contexts)
-
-    def update(self, state: RegressionState, seen: Observation, rng: np.random.Generator) -> None:
-        """Fit the network to rewards that are perturbed anew."""
-        self.model.update(state, seen, rng, View(noise=self.exploration))
-
-    def update_all(self, state: RegressionState, batch: Batch) -> None:
-        """Learn a batch."""
-        self.model.update_all(state, batch, View(noise=self.exploration))
-
-    def frozen(self, state: RegressionState) -> RegressionState:
-        """Return a copy of the network."""
-        return copied(state.estimator)
-
-    def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
-        self.model.grow(state, blocks, rng)

@@ -8,15 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from rbmle.core.types import Contexts, Indices
-from rbmle.models.ridge import RidgeState
-from rbmle.policies.base import RidgePolicy, check_not_negative
+from rbmle.models.ridge import Ridge, RidgeState
+from rbmle.policies.base import ModelPolicy, check_not_negative
 from rbmle.policies.schedules import Power, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinRBMLE(RidgePolicy):
+class LinRBMLE(ModelPolicy[RidgeState]):
     """Index θ̂ᵀx + ½ α(t) ‖x‖²_{V⁻¹}, with α(t) = ν · growth(t)."""
 
+    model: Ridge = field(default_factory=Ridge)
     bias: float = 0.01  # ν
     growth: Schedule = field(default_factory=Power)
 
@@ -25,6 +26,11 @@ class LinRBMLE(RidgePolicy):
     def __post_init__(self) -> None:
         """Raise SettingError for a bias below 0."""
         check_not_negative("bias", self.bias)
+
+    @property
+    def learner(self) -> Ridge:
+        """Return the linear model."""
+        return self.model
 
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the estimate and its bias."""

@@ -1,24 +1,30 @@
 """LinTS (Agrawal, Goyal 2013, "Thompson sampling for contextual bandits with linear payoffs")."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rbmle.core.types import Contexts, Indices, Probabilities
 from rbmle.core.weighing import shares
-from rbmle.models.ridge import RidgeState
-from rbmle.policies.base import RidgePolicy, check_not_negative
+from rbmle.models.ridge import Ridge, RidgeState
+from rbmle.policies.base import ModelPolicy, check_not_negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinTS(RidgePolicy):
+class LinTS(ModelPolicy[RidgeState]):
     """Index θ̃ᵀx with θ̃ drawn from N(θ̂, ν² V⁻¹), one draw for each block and round."""
 
+    model: Ridge = field(default_factory=Ridge)
     exploration: float = 0.1  # ν
 
     def __post_init__(self) -> None:
         """Raise SettingError for an exploration below 0."""
         check_not_negative("exploration", self.exploration)
+
+    @property
+    def learner(self) -> Ridge:
+        """Return the linear model."""
+        return self.model
 
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the estimates of one draw."""

@@ -8,20 +8,22 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
 from rbmle.core.types import Contexts, Indices
-from rbmle.models.arm_ascent import ArmAscent
-from rbmle.models.regression import RegressionState
-from rbmle.policies.base import RegressionPolicy, check_not_negative
+from rbmle.models.arm_ascent import ArmAscent, Biased
+from rbmle.models.regression import Regression
+from rbmle.models.regression_state import RegressionState
+from rbmle.policies.base import ModelPolicy, check_not_negative
 from rbmle.policies.schedules import Logarithm, Power, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralRBMLEGA(RegressionPolicy):
+class NeuralRBMLEGA(ModelPolicy[RegressionState]):
     """Index ℓ_λ(F_t; θ̃_a) + α(t) ζ(t) f(x_a; θ̃_a), or f(x_a; θ̃_a) alone.
 
     θ̃_a is the output of gradient ascent on ℓ_λ(F_t; θ) + α(t) f(x_a; θ), Eq. (12), from the shared
     estimator θ̂, and α(t) = ν · growth(t). Both indices are divided by what all arms share.
     """
 
+    model: Regression = field(default_factory=Regression)
     bias: float = 0.01  # ν
     # The paper has √t; t^¼ does not send the bias of a rarely played arm, α(t)/n_a, up so fast.
     growth: Schedule = field(default_factory=lambda: Power(exponent=0.25))
@@ -33,7 +35,12 @@ class NeuralRBMLEGA(RegressionPolicy):
         """Raise SettingError for a bias below 0 or an unknown rule."""
         check_not_negative("bias", self.bias)
         if self.rule not in ("likelihood", "estimate"):
-            raise SettingError(f"rule={self.rule!r} is unknown; use 'likelihood' or 'estimate'")
+            raise SettingError(f"`rule` must be 'likelihood' or 'estimate', got {self.rule!r}")
+
+    @property
+    def learner(self) -> Biased:
+        """Return the network with the ascent of each arm."""
+        return Biased(model=self.model, ascent=self.ascent)
 
     def index(
         self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
@@ -42,7 +49,7 @@ class NeuralRBMLEGA(RegressionPolicy):
         t = state.round + 1
         alpha = self.bias * self.growth(t)
         by_likelihood = self.rule == "likelihood" and alpha > 0
-        f, gain = self.ascent.estimates(self.model, state, contexts, alpha, key(rng), by_likelihood)
+        f, gain = self.learner.estimates(state, contexts, alpha, key(rng), by_likelihood)
         if not by_likelihood:
             return f
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.

@@ -6,15 +6,19 @@ from typing import ClassVar
 import numpy as np
 
 from rbmle.core.types import Contexts, Indices
-from rbmle.models.tangent import TangentState
-from rbmle.policies.base import TangentPolicy, check_not_negative
+from rbmle.models.precision import Diagonal, Precision
+from rbmle.models.regression import Regression
+from rbmle.models.tangent import Tangent, TangentState
+from rbmle.policies.base import ModelPolicy, check_not_negative
 from rbmle.policies.schedules import Power, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralRBMLEPC(TangentPolicy):
+class NeuralRBMLEPC(ModelPolicy[TangentState]):
     """Index f(x; θ̄_a) with θ̄_a = θ̂ + (α(t)/m) Z⁻¹ g(x; θ̂), Eq. (15), and α(t) = ν · growth(t)."""
 
+    model: Regression = field(default_factory=Regression)
+    precision: Precision = field(default_factory=Diagonal)
     bias: float = 3e-5  # ν
     growth: Schedule = field(default_factory=Power)
 
@@ -24,7 +28,12 @@ class NeuralRBMLEPC(TangentPolicy):
         """Raise SettingError for a bias below 0."""
         check_not_negative("bias", self.bias)
 
+    @property
+    def learner(self) -> Tangent:
+        """Return the network with its precision."""
+        return Tangent(model=self.model, precision=self.precision)
+
     def index(self, state: TangentState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the estimate of each arm's own corrected parameters."""
         alpha = self.bias * self.growth(state.round + 1)
-        return self.tangent.corrected(state, contexts, alpha)  # Eq. (15)
+        return self.learner.corrected(state, contexts, alpha)  # Eq. (15)

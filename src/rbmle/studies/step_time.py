@@ -65,6 +65,10 @@ class TimedExact:
         """Make room for more blocks."""
         self.exact.grow(state, net, ridge)
 
+    def frozen(self, state: Any) -> Any:
+        """Return Z as it is."""
+        return self.exact.frozen(state)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Times:

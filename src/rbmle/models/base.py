@@ -1,0 +1,35 @@
+"""What a model promises: it predicts rewards, and learns from them."""
+
+from typing import Protocol
+
+import numpy as np
+
+from rbmle.core.policy import State
+from rbmle.core.types import Batch, Contexts, Indices
+
+
+class Model(Protocol[State]):
+    """What learns under a policy: settings and the functions of a fold, as a frozen dataclass.
+
+    `update_all` is the only writer of a state, apart from `grow`.
+    """
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> State:
+        """Return the state before any data."""
+        ...
+
+    def predict(self, state: State, contexts: Contexts) -> Indices:
+        """Return f(x; θ̂) for every context."""
+        ...
+
+    def update_all(self, state: State, batch: Batch) -> None:
+        """Learn a batch, to the bit as if its observations came one by one."""
+        ...
+
+    def grow(self, state: State, blocks: int, rng: np.random.Generator) -> None:
+        """Make room for more blocks; what was learned stays."""
+        ...
+
+    def frozen(self, state: State) -> State:
+        """Return what deciding reads, which stays as it is when the state learns."""
+        ...

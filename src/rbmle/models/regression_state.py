@@ -1,0 +1,49 @@
+"""What training moves: a network, the walk that it may be the average of, and their history."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rbmle.engine.layout import Net, Parameters, Walk
+from rbmle.models.history import History
+
+
+@dataclass(slots=True, kw_only=True)
+class RegressionState:
+    """A network, the walk that it is the average of, and the observations it was fitted to."""
+
+    net: Net
+    walk: Walk
+    history: History
+
+    @property
+    def round(self) -> int:
+        """Return how many rounds were learned; the paper's t is one more."""
+        return self.history.seen
+
+
+def unmoved(net: Net) -> Net:
+    """Return a network that training does not move; θ₀ is shared, as nothing writes to it."""
+    theta = Parameters(*(part.copy() for part in net.theta))
+    return net._replace(theta=theta, ages=net.ages.copy(), clock=net.clock.copy())
+
+
+def no_walk(net: Net) -> Walk:
+    """Return the walk of a network that is trained itself."""
+    return Walk(Parameters(*(part[:0] for part in net.theta)), net.ages[:0], net.clock[:0])
+
+
+def walk_from(net: Net) -> Walk:
+    """Return a walk that starts where a network is."""
+    theta = Parameters(*(part.copy() for part in net.theta))
+    return Walk(theta, net.ages.copy(), net.clock.copy())
+
+
+def grown(walk: Walk, net: Net) -> Walk:
+    """Return a walk with the blocks that its network has grown by, at their start."""
+    if len(walk.ages) == 0:
+        return walk
+    new = net.start.first[len(walk.ages) :]
+    theta = walk.theta._replace(first=np.concatenate([walk.theta.first, new]))
+    ages = np.concatenate([walk.ages, np.full(len(new), walk.clock[0])])
+    return Walk(theta, ages, walk.clock)
