@@ -27,19 +27,20 @@ class Network:
     dtype: Literal["float32", "float64"] = "float32"
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a shape that cannot be."""
-        if self.width < 1 or self.depth < 2:
+        """Raise SettingError for a shape, a start or a dtype that a network does not have."""
+        if self.width < 1:
+            raise SettingError(f"`width` must be at least 1, got {self.width}")
+        if self.depth < 2:
             raise SettingError(
-                f"a network of width {self.width} and depth {self.depth} cannot be built; "
-                "the width must be at least 1 and the depth at least 2 (one hidden layer)"
+                f"`depth` must be at least 2, got {self.depth}; a depth of 2 is one hidden layer"
             )
         if self.start not in ("standard", "paired"):
-            raise SettingError(f"start={self.start!r} is unknown; use 'standard' or 'paired'")
+            raise SettingError(f"`start` must be 'standard' or 'paired', got {self.start!r}")
         if self.dtype not in ("float32", "float64"):
-            raise SettingError(f"dtype={self.dtype!r} is unknown; use 'float32' or 'float64'")
+            raise SettingError(f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}")
         if self.start == "paired" and self.width % 2:
             raise SettingError(
-                f"a paired start needs an even width, not {self.width}; use {self.width + 1}"
+                f"`width` must be even for a paired start, got {self.width}; use {self.width + 1}"
             )
 
     @property
@@ -54,7 +55,7 @@ class Network:
         """Return the network at θ₀."""
         if self.start == "paired" and features % 2:
             raise SettingError(
-                f"a paired start needs an even number of features, not {features}; "
+                f"the number of features must be even for a paired start, got {features}; "
                 "give each context twice, as (x, x)/√2, or use Network(start='standard')"
             )
         m, dtype = self.width, np.dtype(self.dtype)
