@@ -49,6 +49,7 @@ class Recorder:
 def test_what_many_threads_learn_is_what_one_learns_in_their_order(
     name: str, tmp_path: Path
 ) -> None:
+    compiled(POLICIES[name]())
     recorder = Recorder(policy=POLICIES[name]())
     bandit = Bandit(recorder, arms=["a", "b", "c"], features=FEATURES, seed=7)
 
@@ -165,6 +166,13 @@ def test_a_copy_of_a_bandit_goes_its_own_way() -> None:
         assert bytes_of(bandit.state) == before
         assert bandit.arms is not None
         assert (bandit.round, bandit.decisions, bandit.arms.ids) == (1, 0, ("a", "b"))
+
+
+def compiled(policy: Policy[Any]) -> None:
+    """Let kernels be compiled before threads are given a time to end in."""
+    bandit = Bandit(policy, arms=2, features=FEATURES)
+    bandit.learn(bandit.decide(np.ones(FEATURES)), 1.0)
+    bandit.snapshot().decide(np.ones(FEATURES))
 
 
 def together(act: Callable[[int], None]) -> None:
