@@ -150,7 +150,11 @@ def test_settings_reach_the_policy() -> None:
         (["lin-ucb"], ["lin-ucb.explore=1"], "no setting 'explore'; it has model, exploration"),
         (["lin-ucb"], ["lin-ts.exploration=1"], "not among the policies lin-ucb"),
         (["lin-ucb"], ["lin-ucb"], "write policy.key=value"),
-        (["lin-ucb"], ["lin-ucb.exploration=-1"], "`exploration` must be a finite number, 0 or more, got -1"),
+        (
+            ["lin-ucb"],
+            ["lin-ucb.exploration=-1"],
+            "`exploration` must be a finite number, 0 or more, got -1",
+        ),
         (["lin-ucb"], ["lin-ucb.exploration.deeper=1"], "float has no setting 'deeper'"),
     ],
 )

@@ -113,7 +113,7 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.zip"
     with zipfile.ZipFile(other, "w") as zipped:
         zipped.writestr("manifest.json", json.dumps({"format": "something else"}))
-    with pytest.raises(FileError, match="no rbmle bandit"):
+    with pytest.raises(FileError, match="is not a saved bandit"):
         Bandit.load(other)
     with pytest.raises(FileNotFoundError):
         Bandit.load(tmp_path / "missing")

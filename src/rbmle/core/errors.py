@@ -2,11 +2,11 @@
 
 RBMLEError
 ├── ContextError       contexts of the wrong shape, with NaN, infinity or an absurd size (a ValueError)
-├── RewardError        a reward that is no finite number (a ValueError)
+├── RewardError        a reward that is not a finite number, or that the likelihood excludes (a ValueError)
 ├── ArmError           an arm that does not exist, is retired, or was listed twice (a KeyError)
 ├── EligibilityError   no arm to choose from, or arms and rows that do not match (a ValueError)
-├── DivergenceError    an index that is no finite number: training left the numbers (an ArithmeticError)
-├── SnapshotError      a snapshot that is to learn or to be saved (a TypeError)
+├── DivergenceError    an index that is not a finite number: training has diverged (an ArithmeticError)
+├── SnapshotError      an attempt to teach or save a snapshot (a TypeError)
 ├── SettingError       a hyperparameter out of its range (a ValueError)
 ├── DatasetError       data that cannot be found or read (a ValueError); in datasets/errors.py
 └── FileError          a saved bandit that is damaged, foreign or from a later version (a ValueError)
@@ -22,7 +22,7 @@ class ContextError(RBMLEError, ValueError):
 
 
 class RewardError(RBMLEError, ValueError):
-    """A reward that is no finite number."""
+    """A reward that is not a finite number, or that the likelihood excludes."""
 
 
 class ArmError(RBMLEError, KeyError):
@@ -38,11 +38,11 @@ class EligibilityError(RBMLEError, ValueError):
 
 
 class DivergenceError(RBMLEError, ArithmeticError):
-    """An index that is no finite number: training left the numbers."""
+    """An index that is not a finite number: training has diverged."""
 
 
 class SnapshotError(RBMLEError, TypeError):
-    """A snapshot that is to learn or to be saved."""
+    """An attempt to teach or save a snapshot."""
 
 
 class SettingError(RBMLEError, ValueError):

@@ -1,7 +1,7 @@
 """One file for a bandit: a zip of arrays and a JSON manifest, no pickle, written whole or not at all.
 
 Arrays of the state go to the zip under their path in its tree, numbers to the manifest. The tree's
-shape is not stored: the policy makes it anew, and its leaves are then replaced. The same bandit gives
+shape is not stored: the policy makes it again, and its leaves are then replaced. The same bandit gives
 the same bytes.
 """
 
@@ -97,7 +97,7 @@ def load(path: str | os.PathLike[str] | BinaryIO, policy: Policy[Any] | None = N
     ) as error:
         where = path if isinstance(path, str | os.PathLike) else "the file"
         raise FileError(
-            f"{where} is no saved bandit, or it is damaged ({type(error).__name__}: {error}); "
+            f"{where} is not a saved bandit, or it is damaged ({type(error).__name__}: {error}); "
             "use a file that Bandit.save wrote, or an older copy of this one"
         ) from error
 
@@ -130,7 +130,7 @@ def decode(value: Any) -> Any:
                 raise LookupError(path)
             kind: Any = getattr(importlib.import_module(module), name)
             if "__dataclass_fields__" not in vars(kind):
-                raise ValueError(f"{path} is no policy and no part of one")
+                raise ValueError(f"{path} is neither a policy nor a part of one")
             return kind(**{key: decode(part) for key, part in parts.items()})
         case {"tuple": list(items)}:
             return tuple(decode(item) for item in items)
@@ -142,7 +142,7 @@ def decode(value: Any) -> Any:
 def _check(path: Any, manifest: Any) -> None:
     """Raise FileError for a file of another kind or of a later version."""
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise FileError(f"{path} has no {FORMAT} in it; use a file that Bandit.save wrote")
+        raise FileError(f"{path} is not a saved bandit; use a file that Bandit.save wrote")
     if manifest["version"] > VERSION:
         raise FileError(
             f"{path} is of version {manifest['version']}, but this rbmle reads up to {VERSION}; "

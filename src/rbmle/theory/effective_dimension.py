@@ -13,7 +13,7 @@ def effective_dimension(H: Float[np.ndarray, "n n"], *, ridge: float) -> float:
     1.7227
     """
     if not 0 < ridge < float("inf"):
-        raise SettingError(f"ridge={ridge} cannot be; λ must be a positive number")
+        raise SettingError(f"`ridge` (λ) must be a positive number, got {ridge}")
     n = len(H)
     _, log_determinant = np.linalg.slogdet(np.eye(n) + np.asarray(H) / ridge)
     return float(log_determinant / np.log(1 + n / ridge))

@@ -30,7 +30,7 @@ def ntk(
             f"contexts of shape {X.shape} have no kernel; give a matrix of finite numbers, a row each"
         )
     if depth < 2:
-        raise SettingError(f"depth={depth} cannot be; a network has at least 2 layers")
+        raise SettingError(f"`depth` must be at least 2, got {depth}")
     sigma = X @ X.T  # Σ^1
     if blocks is not None:
         sigma *= np.equal.outer(blocks, blocks)
