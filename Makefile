@@ -50,7 +50,7 @@ clean:
 
 .venv/package: pyproject.toml
 	test -d .venv || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
 	touch $@
 
 .venv/dev: .venv/package

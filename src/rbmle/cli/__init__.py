@@ -1,6 +1,12 @@
 """The command line: one file for each group of commands."""
 
-from rbmle.cli import listing, logs, paper, running, serving
-from rbmle.cli.app import app, main
+from rbmle.cli.extras import is_installed, main_without_commands
 
-__all__ = ["app", "listing", "logs", "main", "paper", "running", "serving"]
+if is_installed("typer") and is_installed("rich"):
+    from rbmle.cli import listing, logs, paper, running, serving
+    from rbmle.cli.app import app, main
+
+    __all__ = ["app", "listing", "logs", "main", "paper", "running", "serving"]
+else:
+    main = main_without_commands
+    __all__ = ["main"]

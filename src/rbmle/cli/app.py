@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rbmle.cli.extras import advice
 from rbmle.core.errors import RBMLEError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -33,4 +34,10 @@ def main() -> None:
         app()
     except RBMLEError as error:
         print(f"rbmle: {error}", file=sys.stderr)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        needed = advice((error.name or "").partition(".")[0])
+        if needed is None:
+            raise
+        print(f"rbmle: {needed}", file=sys.stderr)
         sys.exit(2)

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from rbmle.cli.app import app
+from rbmle.cli.extras import require
 from rbmle.cli.options import DataDir, ExecutorName, Jobs, Preprocessing, listed
 from rbmle.cli.showing import show, write_records
 from rbmle.core.errors import SettingError
@@ -43,6 +44,7 @@ def run(
     data_dir: DataDir = None,
 ) -> None:
     """Compare policies on datasets; runs that are in the folder already are not repeated."""
+    require("experiments")
     from rbmle.environments import SYNTHETIC, Classification
     from rbmle.experiments.trial import Trial
     from rbmle.policies import POLICIES

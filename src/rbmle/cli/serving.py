@@ -3,24 +3,15 @@
 import gc
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rbmle.cli.app import app
+from rbmle.cli.extras import require
 from rbmle.core.errors import SettingError
 
-LIBRARIES = (
-    "apsw",
-    "httptools",
-    "msgspec",
-    "prometheus_client",
-    "starlette",
-    "structlog",
-    "uvicorn",
-)
 SWITCH_SECONDS = 0.001  # after which a thread that computes lets another one on
 TRY = (
     'curl -H "Authorization: Bearer $(rbmle key --data {data})" {address}/v1/rank -d \'{{"context": '
@@ -60,7 +51,7 @@ def serve(
 ) -> None:
     """Decide and learn behind HTTP, with a durable log; RBMLE_KEY sets the first key."""
     gc.disable()  # until all is loaded, which makes objects by the hundred thousand and no cycles
-    _check_installed()
+    require("serve")
     from rbmle.service.settings import read_settings
 
     given = {
@@ -148,15 +139,6 @@ def _spare_the_collector() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
-
-
-def _check_installed() -> None:
-    """Raise SettingError if the service's own libraries are missing."""
-    missing = [name for name in LIBRARIES if find_spec(name) is None]
-    if missing:
-        raise SettingError(
-            f"the service needs {', '.join(missing)}; install them with pip install 'rbmle[serve]'"
-        )
 
 
 def _tell(message: str) -> None:

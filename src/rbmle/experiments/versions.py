@@ -3,7 +3,7 @@
 import platform
 from importlib.metadata import version
 
-NAMES = ("rbmle", "numpy", "scipy", "numba", "llvmlite")
+NAMES = ("rbmle", "numpy", "numba", "llvmlite")
 
 
 def versions() -> dict[str, str]:
