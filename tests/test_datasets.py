@@ -1,8 +1,12 @@
 """Where data come from, what a user's file may look like, and the numbers a policy sees."""
 
+import bz2
+import gzip
+import lzma
 import os
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +15,7 @@ from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from rbmle.core.errors import RBMLEError
@@ -19,6 +24,7 @@ from rbmle.datasets.digest import sha256
 from rbmle.datasets.lookup import SHIPPED, find
 from rbmle.datasets.preprocessing import preprocess
 from rbmle.datasets.user_file import read
+from rbmle.environments import Classification
 
 PAPER = ["adult", "covertype", "magic", "mnist", "mushroom", "shuttle"]
 LARGE = ("covertype", "mnist")
@@ -96,9 +102,18 @@ def test_the_import_is_light() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("iris", {}, "no dataset 'iris'; there are adult, covertype, magic, mnist, mushroom"),
-        ("magic", {"preprocessing": "log"}, "no preprocessing 'log'; there are standard, paper"),
-        ("magic", {"target": "class"}, "target='class' is for a file of your own"),
+        (
+            "iris",
+            {},
+            "there is no dataset 'iris'; there are adult, covertype, magic, mnist, mushroom",
+        ),
+        (
+            "magic",
+            {"preprocessing": "log"},
+            "there is no preprocessing 'log'; there are standard, paper",
+        ),
+        ("magic", {"target": "class"}, "a target can be given for a file of your own only"),
+        ("magic", {"drop": ["size"]}, "columns to drop can be given for a file of your own only"),
         ("mine.csv", {}, "'mine.csv' needs a target"),
         ("mine.csv", {"target": "y"}, "'mine.csv' does not exist"),
         ("a/b", {"target": "y"}, "'a/b' does not exist"),
@@ -365,7 +380,10 @@ def test_labels_have_no_say_in_features(method: str) -> None:
     [
         ({"a": [1, 1, 1]}, "no feature varies: all 1 columns are constant"),
         ({"a": [1.0, np.inf, 2.0]}, "column 'a' is inf in row 2; expected finite"),
-        ({"key": [f"row {i}" for i in range(1001)]}, "column 'key' has 1001 categories.*drop it"),
+        (
+            {"key": [f"row {i}" for i in range(1001)]},
+            "column 'key' has 1001 categories.*--drop key",
+        ),
     ],
 )
 def test_features_that_cannot_be_scaled_are_refused(columns: Any, message: str) -> None:
@@ -439,13 +457,14 @@ def test_a_relative_path_means_the_file_that_is_there(
         ("", "is empty; expected a header"),
         ("\n\n", "is empty; expected a header"),
         ("x,y\n", "has no rows"),
-        ("x,z\n1,2\n", "no column 'y'; there are 'x', 'z'; give one of them"),
-        ("x;y\n1;2\n", "no column 'y'; there are 'x;y'; columns are separated by commas"),
-        ("y\na\nb\n", "no column besides the target 'y'"),
+        ("x,z\n1,2\n", "no column 'y'; its columns are 'x', 'z'; give one of them"),
+        ("x:y\n1:2\n", "columns are 'x:y'; give .* separated by commas, semicolons, tabs or"),
+        ("y\na\nb\n", "no column left besides the target 'y'"),
+        ("1,2\n3,4\n", "the first line must hold the names of the columns"),
         ("x,y\n1,a\n2,b,c\n", r"Expected 2 fields in line 3, saw 3"),
         ("x,y\n1,a,7\n2,b,8\n", "rows with more fields than its header"),
         ("y,x\na,1\nb\n", "line 3 of .* has 1 fields; expected 2"),
-        ('x,y\n1,"a\n2,b\n', "cannot be read as CSV.*EOF inside string"),
+        ('x,y\n1,"a\n2,b\n', "is not a well-formed table .*EOF inside string"),
         ("x,y\n1,a\n2,a\n", "'a' in every row; expected at least two classes"),
         ("x,y\n1,a\n2,\n3,?\n4,b\n", "'y' of .* is missing in 2 rows, first in row 2.*delete"),
         (
@@ -468,8 +487,8 @@ def test_a_csv_file_that_is_wrong_gets_one_clear_line(
     ("name", "content", "message"),
     [
         ("mine.parquet", b"no parquet", "cannot be read as Parquet"),
-        ("mine.csv", b"x,y\n1,\xff\n", "cannot be read as CSV .*utf-8"),
-        ("mine.xlsx", b"x", "ends in '.xlsx'; expected .csv or .parquet"),
+        ("mine.csv", b"x,y\n1,\xff\n", "is not UTF-8 text .byte 0xff.*; save it"),
+        ("mine.xlsx", b"x", "ends in '.xlsx'; expected .csv, .tsv.*saving it as CSV"),
         ("mine.parquet", b"", "is empty"),
     ],
 )
@@ -486,19 +505,224 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         read(tmp_path, "y")
 
 
+def test_a_column_of_lists_is_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"x": [[1, 2], [3]], "y": ["a", "b"]}).to_parquet(tmp_path / "mine.parquet")
+    with pytest.raises(DatasetError, match=r"column 'x' of .* holds ndarray values.*--drop x"):
+        read(tmp_path / "mine.parquet", "y")
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst", ".zip"])
+def test_a_compressed_file_is_read_as_the_plain_one(tmp_path: Path, ending: str) -> None:
+    rows = "x,y\n" + "".join(f"{i / 7},{'ab'[i % 2]}\n" for i in range(50))
+    path = packed(tmp_path / f"mine.csv{ending}", rows.encode())
+    found = load(str(path), target="y")
+    plain = load(str(written(tmp_path, rows)), target="y")
+    assert found.name == plain.name == "mine"
+    np.testing.assert_array_equal(found.X, plain.X)
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst", ".zip"])
+def test_a_damaged_compressed_file_is_refused(tmp_path: Path, ending: str) -> None:
+    random = np.random.default_rng(0).random((20_000, 2))
+    rows = b"x,y\n" + b"".join(b"%f,%f\n" % (a, b) for a, b in random)
+    path = packed(tmp_path / f"mine.csv{ending}", rows)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DatasetError, match=f"mine.csv{ending}' cannot be (unpacked|read)"):
+        read(path, "y")
+    path.write_bytes(b"not packed at all, but long enough to be read as something")
+    with pytest.raises(DatasetError, match=f"mine.csv{ending}' cannot be (unpacked|read)"):
+        read(path, "y")
+
+
+def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "mine.csv.zip", "w") as archive:
+        archive.writestr("one.csv", "x,y\n")
+        archive.writestr("two.csv", "x,y\n")
+    with pytest.raises(DatasetError, match="holds 2 files; expected one"):
+        read(tmp_path / "mine.csv.zip", "y")
+
+
 @pytest.mark.parametrize(
-    ("column", "message"),
+    ("name", "separator", "said"),
     [
-        (pd.to_datetime(["2020-01-01", "2020-01-02"]), "column 'x' of .* holds times"),
-        ([[1, 2], [3]], "column 'x' of .* holds ndarray values"),
+        ("mine.csv", ";", "columns separated by semicolons"),
+        ("mine.tsv", "\t", "columns separated by tabs"),
+        ("mine.txt", "|", "columns separated by vertical bars"),
     ],
 )
-def test_columns_that_are_neither_numbers_nor_texts_are_refused(
-    tmp_path: Path, column: Any, message: str
+def test_the_separator_is_found_in_the_header(
+    tmp_path: Path, name: str, separator: str, said: str
 ) -> None:
-    pd.DataFrame({"x": column, "y": ["a", "b"]}).to_parquet(tmp_path / "mine.parquet")
+    path = tmp_path / name
+    path.write_text("size, kg;colour;y\n1.5;red;a\n2.5;blue;b\n".replace(";", separator))
+    raw = read(path, "y")
+    assert list(raw.frame.columns) == ["size, kg", "colour"]
+    assert raw.reading is not None
+    assert raw.reading.settings == {"separator": separator}
+    assert said in raw.reading.notice
+
+
+def test_decimal_commas_are_read_between_semicolons(tmp_path: Path) -> None:
+    raw = read(written(tmp_path, "x;y\n1,5;a\n-2,25;b\n"), "y")
+    assert raw.frame["x"].tolist() == [1.5, -2.25]
+    assert raw.reading is not None
+    assert raw.reading.settings == {"separator": ";", "decimal": ","}
+    assert raw.reading.notice == (
+        "mine.csv: 2 rows; target y; columns separated by semicolons, decimal commas"
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (["2024-02-29", "1969-12-31"], [19782, -1]),
+        (["2024/2/29", "1969/12/31"], [19782, -1]),
+        (["29.2.2024", "31.12.1969"], [19782, -1]),
+        (["29/02/2024", "01/02/1970"], [19782, 31]),
+        (["02/29/2024", "02/01/1970"], [19782, 31]),
+        (["2024-02-29T06:00:00Z", "1970-01-01 12:00"], [19782.25, 0.5]),
+        (["2024-02-29 06:00:00.25+02:00", "1970-01-01 12:00-0300"], [19782 + 1 / 6, 0.625]),
+        (["9999-12-31", "0001-01-01"], [2932896, -719162]),
+    ],
+)
+def test_dates_become_numbers(tmp_path: Path, texts: list[str], days: list[float]) -> None:
+    """Days are counted from 1970; 29 February 2024 was a Thursday."""
+    path = written(tmp_path, "when,y\n" + "".join(f"{text},{text}\n" for text in texts) + ",c\n")
+    raw = read(path, "y")
+    np.testing.assert_allclose(raw.frame["when (day)"], [*days, np.nan], rtol=1e-12)
+    has_hours = any(":" in text for text in texts)
+    names = ["when (day)", "when (month)", "when (weekday)", "when (hour)"]
+    assert list(raw.frame.columns) == names[: 3 + has_hours]
+    if "2024" in texts[0]:
+        assert raw.frame["when (month)"].iloc[0] == "02"
+        assert raw.frame["when (weekday)"].iloc[0] == "4"
+    assert raw.frame["when (month)"].isna().tolist() == [False, False, True]
+    assert raw.reading is not None
+    assert raw.reading.settings == {"dates": ["when"]}
+    assert "when read as a date" in raw.reading.notice
+
+
+def test_dates_of_parquet_files_are_read_alike(tmp_path: Path) -> None:
+    days = pd.to_datetime(["2024-02-29 06:00", "1970-01-02 00:00"])
+    frame = pd.DataFrame(
+        {
+            "plain": days,
+            "zoned": days.tz_localize("Europe/Paris"),
+            "day": days.date,
+            "took": days - days[1],
+            "y": ["a", "b"],
+        }
+    )
+    frame.to_parquet(tmp_path / "mine.parquet")
+    raw = read(tmp_path / "mine.parquet", "y")
+    assert raw.frame["plain (day)"].tolist() == [19782.25, 1]
+    assert raw.frame["zoned (hour)"].tolist() == [5, 23]
+    assert raw.frame["day (day)"].tolist() == [19782, 1]
+    assert raw.frame["took"].tolist() == [19781.25 * 86400, 0]
+    assert raw.reading is not None
+    assert raw.reading.dates == ("plain", "zoned", "day")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("03/04/2024", "'03/04/2024', in which day and month.*YYYY-MM-DD.*--drop when"),
+        ("2024-02-30", "'2024-02-30', which is not in the calendar.*--drop when"),
+    ],
+)
+def test_dates_that_are_unclear_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = written(tmp_path, f"when,y\n{text},a\n{text},b\n")
     with pytest.raises(DatasetError, match=message):
-        read(tmp_path / "mine.parquet", "y")
+        read(path, "y")
+    with pytest.raises(DatasetError, match=r"no column left besides.*left out: when"):
+        read(path, "y", ("when",))
+
+
+def test_texts_that_are_no_dates_stay_texts(tmp_path: Path) -> None:
+    raw = read(written(tmp_path, "when,y\n2024-01-01,a\n2024-01-01 or so,b\n"), "y")
+    assert list(raw.frame.columns) == ["when"]
+
+
+def test_columns_that_name_rows_are_left_out(tmp_path: Path) -> None:
+    rows = 12
+    frame = pd.DataFrame(
+        {
+            "Unnamed: 0": range(rows),
+            "shuffled": np.random.default_rng(0).permutation(rows) + 100,
+            "userId": np.arange(rows) * 7,
+            "name": [f"name {i}" for i in range(rows)],
+            "visitor_id": [i // 2 for i in range(rows)],
+            "squares": np.arange(rows) ** 2,
+            "time": np.arange(rows) / 2,
+            "paid": [i % 3 for i in range(rows)],
+            "signed": [f"2024-01-{i + 1:02d}" for i in range(rows)],
+            "y": ["a", "b"] * (rows // 2),
+        }
+    )
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    raw = read(tmp_path / "mine.csv", "y")
+    signed = ["signed (day)", "signed (month)", "signed (weekday)"]
+    assert list(raw.frame.columns) == ["visitor_id", "squares", "time", "paid", *signed]
+    assert raw.reading is not None
+    assert raw.reading.ids == (
+        ("Unnamed: 0", "it numbers the rows"),
+        ("shuffled", "it numbers the rows"),
+        ("userId", "an id"),
+        ("name", "all values differ"),
+    )
+    left_out = [name for name, _ in raw.reading.ids]
+    assert raw.reading.settings == {"left_out": left_out, "dates": ["signed"]}
+    assert raw.reading.notice == (
+        "mine.csv: 12 rows; target y; left out: Unnamed: 0 (it numbers the rows), shuffled (it numbers "
+        "the rows), userId (an id), name (all values differ); signed read as a date; if visitor_id "
+        "only names rows, leave it out with --drop visitor_id"
+    )
+    few = read(written(tmp_path, "name,y\nann,a\nbob,b\n"), "y")
+    assert list(few.frame.columns) == ["name"]  # two rows say nothing
+
+
+def test_columns_are_dropped_on_request(tmp_path: Path) -> None:
+    path = written(tmp_path, "x,z,w,y\n1,2,3,a\n4,5,7,b\n")
+    raw = read(path, "y", ("w", "x"))
+    assert list(raw.frame.columns) == ["z"]
+    assert raw.reading is not None
+    assert raw.reading.settings == {"dropped": ["w", "x"]}
+    assert raw.reading.notice == "mine.csv: 2 rows; target y; left out: w, x"
+    assert load(str(path), target="y", drop=["w"]).X.shape != load(str(path), target="y").X.shape
+    with pytest.raises(DatasetError, match="no column 'q' to drop; its columns are 'x', 'z', 'w'"):
+        read(path, "y", ("q",))
+    with pytest.raises(DatasetError, match="the target 'y' is also to be dropped"):
+        read(path, "y", ("y",))
+
+
+def test_a_dropped_column_makes_another_trial(tmp_path: Path) -> None:
+    path = written(tmp_path, "x,z,y\n1,2,a\n4,5,b\n")
+    whole, less = (
+        Classification(dataset=str(path), target="y", drop=drop) for drop in ((), ("z",))
+    )
+    assert "dropped" not in whole.settings
+    assert less.settings["dropped"] == ["z"]
+    assert less.settings["content"] != whole.settings["content"]
+    assert less.notice == "mine.csv: 2 rows; target y; left out: z"
+    assert Classification(dataset="magic").notice == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "target"),
+    [("x,action,reward,propensity", "reward"), ("x,Arm,Clicked", "Clicked"), ("x,arm,pscore", "x")],
+)
+def test_the_log_of_a_bandit_is_not_taken_for_labelled_data(
+    tmp_path: Path, header: str, target: str
+) -> None:
+    values = ",".join("1" for _ in header.split(","))
+    path = written(tmp_path, f"{header}\n{values}\n{values}\n")
+    with pytest.raises(DatasetError, match=r"log of a bandit.*Bandit\.partial_fit.*--drop"):
+        read(path, target)
+
+
+def test_a_log_can_be_read_as_labelled_data_all_the_same(tmp_path: Path) -> None:
+    path = written(tmp_path, "x,action,reward\n1,a,0\n2,b,1\n")
+    assert read(path, "action", ("reward",)).classes == ("a", "b")
 
 
 # Helpers.
@@ -571,6 +795,23 @@ def standard(**columns: Any) -> np.ndarray:
 def soft(z: np.ndarray) -> np.ndarray:
     """Return z/√(1 + (z/3)²)."""
     return z / (1 + (z / 3) ** 2) ** 0.5
+
+
+def packed(path: Path, content: bytes) -> Path:
+    """Write a file that is compressed as its ending says."""
+    match path.suffix:
+        case ".gz":
+            path.write_bytes(gzip.compress(content))
+        case ".bz2":
+            path.write_bytes(bz2.compress(content))
+        case ".xz":
+            path.write_bytes(lzma.compress(content))
+        case ".zst":
+            path.write_bytes(pa.compress(content, codec="zstd", asbytes=True))
+        case ".zip":
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(path.stem, content)
+    return path
 
 
 def written(folder: Path, text: str) -> Path:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
+from rbmle.datasets.reading import Reading
+
 if TYPE_CHECKING:
     import pandas as pd  # it takes half a second to import
 
@@ -48,6 +50,7 @@ class Table:
     labels: Int[np.ndarray, " rows"] = field(repr=False)
     classes: tuple[str, ...] = field(repr=False)
     digest: str  # sha256 of the file
+    reading: Reading | None = None  # of a user's file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class Dataset:
     preprocessing: str = "none"
     digest: str = ""  # sha256 of the file it was read from; empty for arrays of the caller's own
     content: str = ""  # blake2b of X, so that a changed preprocessing is seen
+    reading: Reading | None = None  # of a user's file
     classes: int = field(init=False)
 
     def __post_init__(self) -> None:

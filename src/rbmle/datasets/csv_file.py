@@ -1,29 +1,44 @@
-"""A CSV file as a table; rows that are too long or too short are refused."""
+"""A text file as a table: its separator is found, and rows that are too long or too short are refused."""
 
 import csv
+import re
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rbmle.datasets.columns import MISSING
 from rbmle.datasets.errors import DatasetError
+from rbmle.datasets.text_file import opened
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ENCODING = "utf-8-sig"  # UTF-8, with or without the mark that spreadsheets put first
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+SAMPLE = 65_536  # characters in which separators and decimal commas are looked for
+POINTS = re.compile(r"\d\.\d")
 
 
-def read_csv(path: Path) -> "pd.DataFrame":
-    """Return the rows of a CSV file with a header."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a text file separates its columns, and what stands in its decimal numbers."""
+
+    separator: str = ","
+    decimal: str = "."
+
+
+def read_csv(path: Path, target: str) -> "tuple[pd.DataFrame, Dialect]":
+    """Return the rows of a text file with a header, and the dialect that was found in it."""
     import pandas as pd
 
+    dialect = _dialect(path, target)
     try:
-        with warnings.catch_warnings():
+        with opened(path) as text, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header
             frame = pd.read_csv(
-                path,
-                encoding=ENCODING,
+                text,
+                sep=dialect.separator,
+                decimal=dialect.decimal,
                 index_col=False,
                 low_memory=False,
                 na_values=list(MISSING),
@@ -35,23 +50,46 @@ def read_csv(path: Path) -> "pd.DataFrame":
         ) from error
     except pd.errors.ParserWarning as error:
         raise DatasetError(
-            f"{str(path)!r} has rows with more fields than its header; expected as many; "
-            "check for commas in texts, and put those in quotes"
+            f"{str(path)!r} has rows with more fields than its header; put texts that contain "
+            f"{SEPARATORS[dialect.separator]} in quotes"
         ) from error
-    except (pd.errors.ParserError, UnicodeDecodeError, OSError, ValueError) as error:
+    except pd.errors.ParserError as error:
         raise DatasetError(
-            f"{str(path)!r} cannot be read as CSV ({_first_line(error)}); expected UTF-8 text with "
-            "as many fields in each line as in the header; correct that line"
+            f"{str(path)!r} is not a well-formed table ({_first_line(error)}); every line must have as "
+            "many fields as the header; correct that line"
         ) from error
     if frame.isna().to_numpy().any():
-        _refuse_short_rows(path)  # pandas fills them with missing values, and says nothing
-    return frame
+        _refuse_short_rows(path, dialect)  # pandas fills them with missing values, and says nothing
+    return frame, dialect
 
 
-def _refuse_short_rows(path: Path) -> None:
+def _dialect(path: Path, target: str) -> Dialect:
+    """Return the separator by which the header has the target, or else the most columns."""
+    with opened(path) as text:
+        sample = text.read(SAMPLE)
+
+    def rank(separator: str) -> tuple[bool, int]:
+        header = _header(sample, separator)
+        return target in header, len(header)
+
+    separator = max(SEPARATORS, key=rank)  # of equals the first
+    number = re.compile(
+        rf"(?:^|{re.escape(separator)})\s*-?\d+,\d+\s*(?:$|{re.escape(separator)})", re.M
+    )
+    has_commas = separator != "," and number.search(sample) and not POINTS.search(sample)
+    return Dialect(separator=separator, decimal="," if has_commas else ".")
+
+
+def _header(sample: str, separator: str) -> list[str]:
+    """Return the fields of the first line that is not empty."""
+    lines = csv.reader(sample.splitlines(), delimiter=separator, skipinitialspace=True)
+    return next((line for line in lines if line), [])
+
+
+def _refuse_short_rows(path: Path, dialect: Dialect) -> None:
     """Raise if a line has fewer fields than the header."""
-    with path.open(encoding=ENCODING, newline="") as file:
-        lines = csv.reader(file, skipinitialspace=True)
+    with opened(path) as text:
+        lines = csv.reader(text, delimiter=dialect.separator, skipinitialspace=True)
         header = next(line for line in lines if line)
         for line in lines:
             if line and len(line) < len(header):

@@ -25,4 +25,5 @@ def preprocess(table: Table, method: str) -> Dataset:
         preprocessing=method,
         digest=table.digest,
         content=hashlib.blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest(),
+        reading=table.reading,
     )

@@ -61,7 +61,8 @@ def one_hot(column: "pd.Series") -> Bool[np.ndarray, "rows categories"]:
     if len(categories) > MAX_CATEGORIES:
         raise DatasetError(
             f"column {column.name!r} has {len(categories)} categories; expected at most "
-            f"{MAX_CATEGORIES}; drop it if it names rows, make it numbers if it has an order"
+            f"{MAX_CATEGORIES}; if it names rows, leave it out with --drop {column.name}; if it has an "
+            "order, make it a number"
         )
     return places[:, None] == np.array([*range(len(categories)), -1])
 

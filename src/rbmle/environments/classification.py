@@ -22,6 +22,7 @@ class Classification:
 
     dataset: str  # a name of the registry, or a path
     target: str | None = None  # the label's column, for a path
+    drop: tuple[str, ...] = ()  # columns to leave out, for a path
     preprocessing: str = "standard"
     data_dir: Path | None = field(default=None, compare=False)
 
@@ -31,6 +32,7 @@ class Classification:
         return load(
             self.dataset,
             target=self.target,
+            drop=self.drop,
             preprocessing=self.preprocessing,
             data_dir=self.data_dir,
         )
@@ -65,7 +67,13 @@ class Classification:
             "content": data.content,
             "target": self.target,
             "preprocessing": self.preprocessing,
+            **({} if data.reading is None else data.reading.settings),
         }
+
+    @property
+    def notice(self) -> str:
+        """Return how a user's file was read, in one line; nothing for a dataset of the registry."""
+        return "" if self.data.reading is None else self.data.reading.notice
 
     def round(self, t: int, seed: int) -> Round:
         """Return the row of round t, and a reward for each arm."""
