@@ -8,7 +8,15 @@ from rich.console import Console
 
 from rbmle.cli.app import app
 from rbmle.cli.extras import require
-from rbmle.cli.options import DataDir, ExecutorName, Jobs, Preprocessing, listed
+from rbmle.cli.options import (
+    DataDir,
+    Drop,
+    ExecutorName,
+    Jobs,
+    Preprocessing,
+    listed,
+    tell_readings,
+)
 from rbmle.cli.showing import show, write_records
 from rbmle.core.errors import SettingError
 
@@ -27,6 +35,7 @@ def run(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trials of each policy.")] = 3,
     target: Annotated[str | None, typer.Option(help="The label's column, for a path.")] = None,
+    drop: Drop = "",
     preprocess: Preprocessing = "standard",
     settings: Annotated[
         list[str] | None,
@@ -55,9 +64,16 @@ def run(
     chosen = chosen_policies(names, settings or [])
     worlds: dict[str, Environment] = {
         name: SYNTHETIC.get(name)
-        or Classification(dataset=name, target=target, preprocessing=preprocess, data_dir=data_dir)
+        or Classification(
+            dataset=name,
+            target=target,
+            drop=tuple(listed(drop)),
+            preprocessing=preprocess,
+            data_dir=data_dir,
+        )
         for name in listed(dataset)
     }
+    tell_readings(worlds.values(), console)
     horizons = {name: _horizon(name, world.rows, rounds, recycle) for name, world in worlds.items()}
     trials = [
         Trial(policy=value, name=name, environment=world, horizon=horizons[problem], seed=seed)
