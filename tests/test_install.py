@@ -74,6 +74,13 @@ def test_a_command_names_the_extra_it_needs(
     assert f"pip install 'rbmle[{extra}]'" in found.stderr
 
 
+def test_a_dataset_names_the_extra_it_needs(tmp_path: Path) -> None:
+    found = python(["pandas"], "from rbmle.datasets import load; load('magic')", tmp_path)
+    assert (
+        "DatasetError: datasets need pandas; run pip install 'rbmle[experiments]'" in found.stderr
+    )
+
+
 def test_the_extras_are_those_of_the_package() -> None:
     """Named as they are imported there, and as they are installed in pyproject.toml."""
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from rbmle.datasets.base import Dataset, Source, Table
@@ -50,6 +51,8 @@ def _load(
         raise DatasetError(
             f"there is no preprocessing {preprocessing!r}; there are {', '.join(PREPROCESSINGS)}"
         )
+    if find_spec("pandas") is None:
+        raise DatasetError("datasets need pandas; run pip install 'rbmle[experiments]'")
     dataset = preprocess(_table(name, target, drop, data_dir), preprocessing)
     dataset.X.flags.writeable = False  # nobody changes what others share
     dataset.labels.flags.writeable = False
