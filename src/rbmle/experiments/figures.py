@@ -1,88 +1,39 @@
-"""Figures, and how a policy's line looks in all of them; the only file that knows matplotlib."""
+"""Figures of regret; the only file that knows matplotlib."""
 
-import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.experiments.summary import Problem, Summary, policy_title
+from rbmle.experiments.labels import clipped_top, spread
+from rbmle.experiments.styles import Style, styles
+from rbmle.experiments.summary import Curve, Problem, Summary, policy_title
 
 PER_ROW = 3  # panels, as in the paper's figures 1, 2 and 4
 PANEL_INCHES = (4.0, 3.3)
+SINGLE_INCHES = (7.6, 4.2)  # with names at the ends of the lines
 DOTS_PER_INCH = 150
-BAND = 0.15  # opacity
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
-    """How a line looks; dashes tell lines apart without colour."""
-
-    colour: str
-    dashes: tuple[float, ...] = ()  # on, off, … in points; solid if empty
-    width: float = 1.5  # points
-
-
-# Okabe and Ito's colours, which colour-blind readers can tell apart, each as dark or light as
-# it takes for a contrast of 3 to white and to near black.
-BLUE, SKY, GREEN, ORANGE = "#0072b2", "#3a9bd9", "#009e73", "#c77f00"
-VERMILION, PINK, GREY = "#d55e00", "#cc79a7", "#767676"
-
-STYLES = {
-    "neural-rbmle-ga": Style(colour=VERMILION, width=2.6),
-    "neural-rbmle-pc": Style(colour=ORANGE, dashes=(7, 2), width=2.0),
-    "neural-ucb": Style(colour=BLUE),
-    "neural-ts": Style(colour=SKY, dashes=(5, 2)),
-    "deep-fpl": Style(colour=GREEN, dashes=(7, 2, 1.5, 2)),
-    "bootstrapped-nn": Style(colour=PINK, dashes=(1.5, 1.5)),
-    "lin-rbmle": Style(colour=GREY, dashes=(4, 2)),
-    "lin-ucb": Style(colour=BLUE, dashes=(1.5, 1.5)),
-    "lin-ts": Style(colour=SKY, dashes=(7, 2, 1.5, 2)),
-    "epsilon-greedy": Style(colour=GREEN, dashes=(1.5, 1.5)),
-    "uniform": Style(colour=GREY, dashes=(1.5, 3)),
-}
-OTHERS = tuple(
-    Style(colour=colour, dashes=dashes)
-    for dashes in ((), (5, 2), (1.5, 1.5), (7, 2, 1.5, 2))
-    for colour in (BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, GREY)
-)
-
-
-def styles(policies: Iterable[str]) -> dict[str, Style]:
-    """Return a style for each policy: the same in all figures, and none twice while they last.
-
-    A policy without a style of its own gets one by its name, or the next that is free.
-    """
-    names = list(policies)
-    chosen = {name: STYLES[name] for name in names if name in STYLES}
-    for name in sorted(set(names) - set(STYLES)):
-        first = zlib.crc32(name.encode()) % len(OTHERS)
-        turned = OTHERS[first:] + OTHERS[:first]
-        looks = {(style.colour, style.dashes) for style in chosen.values()}
-        free = (style for style in turned if (style.colour, style.dashes) not in looks)
-        chosen[name] = next(free, turned[0])
-    return {name: chosen[name] for name in names}
+BANDS = 3  # of the best policies; more of them cover each other
+BAND = 0.12  # opacity
+LABEL_POINTS = 8.5  # the size of a name at the end of a line
+LABEL_GAP = (
+    1.4 * LABEL_POINTS / 72 / (SINGLE_INCHES[1] - 0.9)
+)  # of two names, in heights of the frame
+COLUMNS = 7  # of a legend, at most
 
 
 def regret_curves(
     curves: dict[str, Float[np.ndarray, "seeds rounds"]], title: str, path: Path
 ) -> None:
-    """Write cumulative regret over rounds, the mean of the seeds with a band of one deviation."""
+    """Write cumulative regret over rounds, the mean of the seeds, with each policy's name at its end."""
     from matplotlib.figure import Figure  # it takes half a second to import
 
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    figure = Figure(figsize=SINGLE_INCHES, layout="constrained")
     axes = figure.subplots()
-    for name, style in styles(curves).items():
-        runs = curves[name]
-        rounds = np.arange(1, runs.shape[1] + 1)
-        std = runs.std(axis=0, ddof=1) if len(runs) > 1 else None
-        _line(axes, rounds, runs.mean(axis=0), std, style, name)
-    _frame(axes, title)
-    axes.legend(loc="upper left", fontsize=8, ncols=2)
-    figure.savefig(path, dpi=130)
+    _labelled_panel(axes, {name: _curve(runs) for name, runs in curves.items()}, title)
+    figure.savefig(path, dpi=DOTS_PER_INCH)
 
 
 def panel_figure(
@@ -93,7 +44,8 @@ def panel_figure(
 ) -> tuple[Path, Path]:
     """Write a panel for each problem, three in a row, and one legend; return the PNG and the PDF.
 
-    `path` has no ending. Without `problems` or `policies` all are drawn.
+    `path` has no ending. Without `problems` or `policies` all are drawn. A single panel has the
+    names at the ends of its lines.
     """
     from matplotlib.figure import Figure
 
@@ -101,25 +53,26 @@ def panel_figure(
     policies = summary.policies if policies is None else policies
     if not problems:
         raise ValueError("there is nothing to draw: the summary has no runs; play a study first")
-    columns = min(PER_ROW, len(problems))
+    columns = 2 if len(problems) == 4 else min(PER_ROW, len(problems))
     rows = -(-len(problems) // columns)
+    is_single = len(problems) == 1
     size = (PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows + 0.5)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=SINGLE_INCHES if is_single else size, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False).flatten()
     handles: dict[str, Any] = {}
-    looks = styles(policies)
     for place, (axes, problem) in enumerate(zip(grid, problems, strict=False)):
-        for policy in policies:
-            cell = summary.cell(problem, policy)
-            if cell is not None:
-                curve, label = cell.curve, policy_title(policy)
-                line = _line(axes, curve.rounds, curve.mean, curve.std, looks[policy], label)
-                handles.setdefault(policy, line)
-        _frame(axes, f"({chr(ord('a') + place % 26)}) {_plain(summary.title(problem))}")
+        cells = {policy: summary.cell(problem, policy) for policy in policies}
+        curves = {policy: cell.curve for policy, cell in cells.items() if cell is not None}
+        title = f"({chr(ord('a') + place % 26)}) {_plain(summary.title(problem))}"
+        if is_single:
+            _labelled_panel(axes, curves, _plain(summary.title(problem)))
+        else:
+            handles = _lines(axes, curves, policies) | handles
+            _frame(axes, title)
     for axes in grid[len(problems) :]:
         axes.set_axis_off()
-    shown = [handles[policy] for policy in policies if policy in handles]
-    figure.legend(handles=shown, loc="outside lower center", ncols=min(len(shown), 7), fontsize=9)
+    if not is_single:
+        _legend(figure, [handles[policy] for policy in policies if policy in handles])
     stem = path.name.removesuffix(".png").removesuffix(".pdf")
     png, pdf = path.with_name(f"{stem}.png"), path.with_name(f"{stem}.pdf")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,28 +81,70 @@ def panel_figure(
     return png, pdf
 
 
-def _line(
-    axes: Any,
-    rounds: np.ndarray,
-    mean: Float[np.ndarray, " points"],
-    std: Float[np.ndarray, " points"] | None,
-    style: Style,
-    label: str,
-) -> Any:
-    """Draw a curve with its band, and return the line."""
-    dashes = (0, style.dashes) if style.dashes else "solid"
-    (line,) = axes.plot(
-        rounds,
-        mean,
-        label=_plain(label),
-        color=style.colour,
-        linestyle=dashes,
-        linewidth=style.width,
-    )
-    if std is not None:
-        low, high = mean - std, mean + std
-        axes.fill_between(rounds, low, high, color=style.colour, alpha=BAND, linewidth=0)
-    return line
+def _curve(runs: Float[np.ndarray, "seeds rounds"]) -> Curve:
+    """Return mean and deviation of runs."""
+    std = runs.std(axis=0, ddof=1) if len(runs) > 1 else None
+    return Curve(rounds=np.arange(1, runs.shape[1] + 1), mean=runs.mean(axis=0), std=std)
+
+
+def _lines(axes: Any, curves: Mapping[str, Curve], policies: Sequence[str]) -> dict[str, Any]:
+    """Draw the curves, the best of them with a band of one deviation, and return the lines."""
+    looks = styles(policies)
+    best = sorted(curves, key=lambda policy: float(curves[policy].mean[-1]))[:BANDS]
+    lines = {}
+    for policy, curve in curves.items():
+        look = looks[policy]
+        label = _plain(policy_title(policy))
+        (lines[policy],) = axes.plot(curve.rounds, curve.mean, label=label, **_stroke(look))
+        if curve.std is not None and policy in best:
+            low, high = curve.mean - curve.std, curve.mean + curve.std
+            axes.fill_between(curve.rounds, low, high, color=look.colour, alpha=BAND, linewidth=0)
+    return lines
+
+
+def _labelled_panel(axes: Any, curves: Mapping[str, Curve], title: str) -> None:
+    """Draw curves with a name and the final regret at the end of each."""
+    _lines(axes, curves, list(curves))
+    _frame(axes, title)
+    ends = {policy: float(curve.mean[-1]) for policy, curve in curves.items()}
+    top = clipped_top(ends) or axes.get_ylim()[1]
+    axes.set_ylim(0, top)
+    axes.spines[["top", "right"]].set_visible(False)
+    places = spread([min(end / top, 1.0) for end in ends.values()], LABEL_GAP, 1.0)
+    looks = styles(curves)
+    for (policy, end), place in zip(ends.items(), places, strict=True):
+        sample = ([1.03, 1.1], [place, place])  # in widths and heights of the frame
+        where: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
+        axes.plot(*sample, **_stroke(looks[policy]), **where)
+        if end <= top:
+            axes.plot([1.0, 1.03], [end / top, place], color=looks[policy].colour, lw=0.6, **where)
+        text = f"{_plain(policy_title(policy))}  {end:,.1f}{' ↑' if end > top else ''}"
+        axes.text(1.115, place, text, va="center", fontsize=LABEL_POINTS, **where)
+
+
+def _legend(figure: Any, lines: Sequence[Any]) -> None:
+    """Put a legend below all panels, in as many columns as fit into the figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
+    for columns in range(min(len(lines), COLUMNS), 0, -1):
+        legend = figure.legend(
+            handles=lines, loc="outside lower center", ncols=columns, fontsize=9, handlelength=3.0
+        )
+        if columns == 1 or legend.get_window_extent(renderer).width <= figure.bbox.width:
+            return
+        legend.remove()
+
+
+def _stroke(style: Style) -> dict[str, Any]:
+    """Return a style as matplotlib has it."""
+    dashes = (0, tuple(length / style.width for length in style.dashes))  # in widths of the line
+    return {
+        "color": style.colour,
+        "linestyle": dashes if style.dashes else "solid",
+        "linewidth": style.width,
+    }
 
 
 def _frame(axes: Any, title: str) -> None:

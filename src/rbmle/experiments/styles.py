@@ -1,0 +1,64 @@
+"""How a policy's line looks: the same in all figures and in the report."""
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How a line looks; dashes tell lines apart without colour."""
+
+    colour: str
+    dashes: tuple[float, ...] = ()  # on, off, … in points; solid if empty
+    width: float = 1.5  # points
+
+
+# Okabe and Ito's colours and a few more, each as dark or light as it takes for a contrast of 3 to
+# white and to near black. Two lines with the same dashes have colours that colour-blind readers
+# can tell apart.
+VERMILION, ORANGE, BLUE, SKY = "#d55e00", "#c77f00", "#0072b2", "#3a9bd9"
+GREEN, PINK, PURPLE, OLIVE = "#009e73", "#cc79a7", "#8f5fd7", "#7f8500"
+BROWN, TEAL, GREY = "#a05a3c", "#00878f", "#767676"
+SOLID: tuple[float, ...] = ()
+LONG, SHORT, DOTS, SPARSE = (7, 2), (3.5, 1.5), (1.5, 1.5), (1.5, 3)
+DASH_DOT, DASH_DOT_DOT = (7, 2, 1.5, 2), (7, 2, 1.5, 2, 1.5, 2)
+
+STYLES = {
+    "neural-rbmle-ga": Style(colour=VERMILION, width=2.6),
+    "neural-rbmle-pc": Style(colour=ORANGE, dashes=LONG, width=2.0),
+    "neural-ucb": Style(colour=BLUE),
+    "neural-ts": Style(colour=SKY, dashes=LONG),
+    "deep-fpl": Style(colour=GREEN, dashes=DASH_DOT),
+    "bootstrapped-nn": Style(colour=PINK, dashes=DOTS),
+    "lin-rbmle": Style(colour=PURPLE, dashes=DASH_DOT_DOT),
+    "lin-ucb": Style(colour=TEAL, dashes=SHORT),
+    "lin-ts": Style(colour=OLIVE, dashes=DOTS),
+    "epsilon-greedy": Style(colour=BROWN, dashes=SHORT),
+    "uniform": Style(colour=GREY, dashes=SPARSE),
+}
+OTHERS = tuple(
+    Style(colour=colour, dashes=dashes)
+    for dashes in (SOLID, LONG, DOTS, DASH_DOT, SHORT, DASH_DOT_DOT)
+    for colour in (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, PINK, BROWN, TEAL, OLIVE, GREY)
+)
+
+
+def styles(policies: Iterable[str]) -> dict[str, Style]:
+    """Return a style for each policy: the same in all figures, and none twice while they last.
+
+    A policy without a style of its own gets one by its name, of the colour and the dashes that
+    are least used in the figure.
+    """
+    names = list(policies)
+    chosen = {name: STYLES[name] for name in names if name in STYLES}
+    for name in sorted(set(names) - set(STYLES)):
+        first = zlib.crc32(name.encode()) % len(OTHERS)
+        turned = OTHERS[first:] + OTHERS[:first]
+        looks = Counter((style.colour, style.dashes) for style in chosen.values())
+        colours = Counter(style.colour for style in chosen.values())
+        dashes = Counter(style.dashes for style in chosen.values())
+        uses = [(looks[s.colour, s.dashes], colours[s.colour], dashes[s.dashes]) for s in turned]
+        chosen[name] = turned[uses.index(min(uses))]
+    return {name: chosen[name] for name in names}
