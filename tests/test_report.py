@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rbmle.experiments.figures import OTHERS, STYLES, panel_figure, regret_curves, styles
+from rbmle.experiments.figures import panel_figure, regret_curves
+from rbmle.experiments.labels import clipped_top, spread
 from rbmle.experiments.report import write_report
+from rbmle.experiments.standings import standings
+from rbmle.experiments.styles import OTHERS, STYLES, styles
 from rbmle.experiments.summary import DATASET_TITLES, POLICY_TITLES, Summary, summarise
 from rbmle.experiments.tables import (
     Published,
@@ -131,14 +134,15 @@ def test_bold_are_the_best_and_all_within_one_percent() -> None:
     assert r"NeuralUCB & \textbf{100.0} \\" in latex(table)
 
 
-def test_of_deviations_only_the_best_is_bold() -> None:
-    spreads = {"neural-ucb": 1.0, "neural-ts": 1.001}
+def test_no_deviation_is_crowned() -> None:
+    """Uniform play may have the smallest, and is no better for it."""
     runs = [
-        run("zoo", name, seed, [10 + spread * seed])
-        for name, spread in spreads.items()
-        for seed in (0, 1)
+        run("zoo", name, seed, [10 + seed]) for name in ("uniform", "lin-ts") for seed in (0, 1)
     ]
-    assert [row[0].is_best for _, row in std_table(summarise(runs)).rows] == [True, False]
+    table = std_table(summarise(runs))
+    assert not any(row[0].is_best for _, row in table.rows)
+    assert "bold" not in table.caption
+    assert "**" not in markdown(table)
 
 
 def test_a_policy_that_was_not_played_leaves_a_dash() -> None:
@@ -211,9 +215,60 @@ def test_markdown_keeps_its_columns() -> None:
 def test_every_policy_has_its_own_look_in_all_figures() -> None:
     looks = styles([*POLICIES, "new 1", "new 2", "new 3"])
     assert len({(look.colour, look.dashes) for look in looks.values()}) == len(POLICIES) + 3
-    assert list(STYLES) == list(POLICIES)
+    assert set(STYLES) <= set(POLICIES)
     assert styles(["new 2", "neural-ts"])["neural-ts"] == looks["neural-ts"]
-    assert len(styles(f"new {i}" for i in range(50))) == 50 > len(OTHERS)
+    many = styles(f"new {i}" for i in range(len(OTHERS) + 10))
+    assert len({(look.colour, look.dashes) for look in many.values()}) == len(OTHERS)
+
+
+def test_a_few_policies_without_a_style_differ_in_colour_and_dashes() -> None:
+    looks = styles(f"new {i}" for i in range(5)).values()
+    assert len({look.colour for look in looks}) == 5
+    assert len({look.dashes for look in looks}) == 5
+
+
+@pytest.mark.parametrize("eyes", ["any", "protanopia", "deuteranopia", "tritanopia"])
+def test_lines_with_equal_dashes_can_be_told_apart_by_colour_blind_readers(eyes: str) -> None:
+    """A distance of 20 in CIELAB is plain to see; of 2.3 it is just noticed."""
+    for one, look in STYLES.items():
+        for other, twin in STYLES.items():
+            if one < other and look.dashes == twin.dashes:
+                assert np.linalg.norm(lab(look.colour, eyes) - lab(twin.colour, eyes)) > 20
+
+
+@pytest.mark.parametrize("ground", ["#ffffff", "#14161a"])
+def test_lines_stand_out_from_a_light_and_a_dark_page(ground: str) -> None:
+    for look in (*STYLES.values(), *OTHERS):
+        light, dark = sorted([luminance(look.colour), luminance(ground)], reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 3
+
+
+def test_names_at_the_ends_of_lines_keep_their_distance_and_order() -> None:
+    assert spread([0.1, 0.9], gap=0.1, highest=1.0) == [0.1, 0.9]
+    assert spread([0.5, 0.5], gap=0.1, highest=1.0) == pytest.approx([0.45, 0.55])
+    assert spread([1.0, 0.99, 0.2], gap=0.1, highest=1.0) == pytest.approx([1.0, 0.9, 0.2])
+    assert spread([0.0, 0.0, 0.0], gap=0.1, highest=1.0) == pytest.approx([0.0, 0.1, 0.2])
+    assert spread([], gap=0.1, highest=1.0) == []
+
+
+def test_uniform_play_leaves_the_frame_if_it_would_hide_the_others() -> None:
+    assert clipped_top({"uniform": 700.0, "lin-ts": 200.0}) == pytest.approx(220.0)
+    assert clipped_top({"uniform": 250.0, "lin-ts": 200.0}) is None
+    assert clipped_top({"uniform": 700.0}) is None
+    assert clipped_top({"lin-ucb": 700.0, "lin-ts": 200.0}) is None
+
+
+@pytest.mark.parametrize("panels", [1, 2, 4])
+def test_a_legend_fits_into_its_figure(panels: int, tmp_path: Path) -> None:
+    """Nothing is drawn beyond the edges: the outermost pixels are white."""
+    from matplotlib.image import imread
+
+    names = [f"a policy with a rather long name {i}" for i in range(6)]
+    summary = summarise(run(f"data {j}", name, 0, [1, 2]) for name in names for j in range(panels))
+    png, _ = panel_figure(summary, tmp_path / "wide")
+    pixels = imread(png)[:, :, :3]
+    for edge in (pixels[:, 0], pixels[:, -1], pixels[0], pixels[-1]):
+        assert (edge == 1.0).all()
 
 
 def test_figures_are_written_as_png_and_pdf(tmp_path: Path) -> None:
@@ -269,7 +324,37 @@ def test_a_report_without_runs_says_what_to_do(tmp_path: Path) -> None:
     assert "There are no runs yet" in page
     assert "store.put(play(trial))" in page
     check_nesting(page)
-    assert data_of(page) == {"charts": [], "styles": {}}
+    assert data_of(page)["charts"] == []
+
+
+def test_a_report_of_other_data_does_not_speak_of_the_paper(tmp_path: Path) -> None:
+    """A user's file has a target; it may bear the name of a published dataset."""
+    finals = {"lin-ts": 100.0, "neural-rbmle-ga": 150.0, "lin-ucb": 100.5, "uniform": 3000.0}
+    runs = [run("adult", name, 0, [final], target="income") for name, final in finals.items()]
+    page = page_of(summarise(runs), tmp_path, PAPER)
+    assert "paper" not in page.split("<script")[0].lower()
+    assert "Where we lose" not in page
+    assert "Which policy is best where" in page
+    summary = summarise(runs)
+    assert standings(summary, summary.problems) == [
+        "Adult: LinTS and LinUCB are best, with mean regrets within 1 % of 100.0; then NeuralRBMLE-GA "
+        "(+50 %), Uniform (30 times)."
+    ]
+
+
+def test_a_report_keeps_published_and_other_data_apart(tmp_path: Path) -> None:
+    runs = [run(name, "neural-rbmle-ga", 0, [1]) for name in ("adult", "zoo")]
+    page = page_of(summarise(runs), tmp_path, PAPER)
+    assert "<li>zoo: NeuralRBMLE-GA is best, with a mean regret of 1.0.</li>" in page
+    assert "Where we lose" in page
+    assert "zoo: NeuralRBMLE-GA has" not in page
+
+
+def test_the_best_is_told_where_nothing_is_lost_at_all() -> None:
+    summary = summarise([run("zoo", "lin-ts", 0, [0]), run("zoo", "uniform", 0, [3])])
+    assert standings(summary, summary.problems) == [
+        "zoo: LinTS is best, with a mean regret of 0.0; then Uniform 3.0."
+    ]
 
 
 def test_a_report_says_when_nothing_is_lost(tmp_path: Path) -> None:
@@ -289,8 +374,14 @@ def run(
     preprocessing: Any = None,
     settings: str = "",
     digest: str = "",
+    target: str | None = None,
 ) -> Run:
-    environment = {"name": dataset, "preprocessing": preprocessing, "digest": digest}
+    environment = {
+        "name": dataset,
+        "preprocessing": preprocessing,
+        "digest": digest,
+        "target": target,
+    }
     trial = {
         "policy": policy,
         "settings": settings or f"{POLICY_TITLES.get(policy, policy)}(exploration=0.1)",
@@ -333,6 +424,40 @@ def published(
 ) -> Published:
     horizons = {"zoo": 1} if horizons is None else horizons
     return Published(source="paper", means=means, stds=stds or {}, horizons=horizons)
+
+
+# Machado, Oliveira and Fernandes (2009): what a reader without one kind of cone sees, in linear RGB.
+EYES = {
+    "any": np.eye(3),
+    "protanopia": np.array(
+        [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
+    ),
+    "tritanopia": np.array(
+        [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]]
+    ),
+}
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+WHITE = np.array([0.9505, 1.0, 1.0890])
+
+
+def linear(colour: str) -> np.ndarray:
+    """Return a colour of the form #rrggbb in linear RGB."""
+    values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def luminance(colour: str) -> float:
+    return float(XYZ[1] @ linear(colour))
+
+
+def lab(colour: str, eyes: str) -> np.ndarray:
+    """Return a colour in CIELAB, as some eyes see it."""
+    ratios = XYZ @ np.clip(EYES[eyes] @ linear(colour), 0, 1) / WHITE
+    x, y, z = np.where(ratios > 0.008856, np.cbrt(ratios), 7.787 * ratios + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def entries(table: Table) -> list[list[str]]:

@@ -7,8 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from rbmle.experiments.figures import styles
-from rbmle.experiments.summary import Summary, policy_title
+from rbmle.experiments.labels import CLIPPED, REFERENCE, ROOM
+from rbmle.experiments.markup import listing, numbers, section, words
+from rbmle.experiments.standings import standings
+from rbmle.experiments.styles import styles
+from rbmle.experiments.summary import Problem, Summary, policy_title
 from rbmle.experiments.tables import (
     MIXED,
     OURS,
@@ -59,18 +62,20 @@ def write_report(
 
 def _body(summary: Summary, published: Published | None, note: str) -> str:
     """Return all sections."""
+    if published is not None and not any(published.has(p) for p in summary.problems):
+        published = None  # nothing here can be compared with it
     notices = [*([note] if note else []), *_notices(summary, published)]
     return "\n".join(
         [
             *(f'<p class="notice">{escape(text)}</p>' for text in notices),
-            _section("Mean regret", _table(mean_table(summary, published))),
-            _section("Deviation over seeds", _table(std_table(summary, published))),
-            _section("Where we lose", _losses(summary, published)),
-            _section("Regret curves", _charts(summary)),
-            _section("Settings of every policy", _settings(summary)),
-            _section("Problems", _problems(summary)),
-            _section("CPU time", _cpu(summary)),
-            _section("Versions", _versions(summary)),
+            section("Mean regret", numbers(mean_table(summary, published))),
+            section("Deviation over seeds", numbers(std_table(summary, published))),
+            *_comparisons(summary, published),
+            section("Regret curves", _charts(summary)),
+            section("Settings of every policy", _settings(summary)),
+            section("Problems", _problems(summary)),
+            section("CPU time", _cpu(summary)),
+            section("Versions", _versions(summary)),
         ]
     )
 
@@ -113,23 +118,38 @@ def _notices(summary: Summary, published: Published | None) -> Iterable[str]:
             )
 
 
-def _losses(summary: Summary, published: Published | None) -> str:
+def _comparisons(summary: Summary, published: Published | None) -> Iterable[str]:
+    """Yield how policies compare: on published problems with our claim, on others with each other."""
+    claimed = [p for p in summary.problems if published is not None and published.has(p)]
+    others = [p for p in summary.problems if p not in claimed]
+    if others:
+        yield section("Which policy is best where", listing(standings(summary, others)))
+    if published is not None:
+        yield section("Where we lose", _losses(summary, published, claimed))
+
+
+def _losses(summary: Summary, published: Published, problems: Sequence[Problem]) -> str:
     """Return where our policy is beaten, and where published numbers are not."""
     ours = policy_title(OURS)
-    good = f"Nowhere: {ours} is the best of every column, or within 1 % of it."
-    shown = [f"<h3>{ours} against the others</h3>", _list(defeats(summary), good)]
-    if published is not None:
-        good = f"Nothing: no number that can be compared is above the {published.source}'s."
-        shown.append(f"<h3>Each policy against the {escape(published.source)}</h3>")
-        shown.append(_list(unbeaten(summary, published), good))
-    return "\n".join(shown)
+    nowhere = f"Nowhere: {ours} is the best of every column, or within 1 % of it."
+    nothing = f"Nothing: no number that can be compared is above the {published.source}'s."
+    return "\n".join(
+        [
+            f"<h3>{ours} against the others</h3>",
+            listing(defeats(summary, problems=problems), nowhere),
+            f"<h3>Each policy against the {escape(published.source)}</h3>",
+            listing(unbeaten(summary, published), nothing),
+        ]
+    )
 
 
 def _charts(summary: Summary) -> str:
     """Return a place for each chart, which the script fills."""
     hint = (
-        "<p>Mean over seeds, with a band of one standard deviation. Point at a round to read the "
-        "regrets there; click a policy to hide it in all charts, or to show it again.</p>"
+        "<p>Mean over seeds; the best three policies have a band of one standard deviation. Point at a "
+        "line to see its band, at a round to read the regrets there. Click a policy in a legend to hide "
+        "it in all charts, or to show it again.</p>"
+        '<p><button type="button" id="bands" aria-pressed="false">Bands of all policies</button></p>'
         "<noscript><p>Curves need JavaScript; the tables above hold the final regrets.</p></noscript>"
     )
     return hint + "".join(
@@ -168,7 +188,7 @@ def _problems(summary: Summary) -> str:
         details = ", ".join(f"{name} {value}" for name, value in problem.details)
         texts = (f"{problem.horizon:,}", problem.preprocessing or "none stated", details or "–")
         rows.append((summary.title(problem), texts))
-    return _words("What was played.", "Problem", ("Rounds", "Preprocessing", "Data"), rows)
+    return words("What was played.", "Problem", ("Rounds", "Preprocessing", "Data"), rows)
 
 
 def _cpu(summary: Summary) -> str:
@@ -180,7 +200,7 @@ def _cpu(summary: Summary) -> str:
         rows.append((policy_title(policy), tuple(entries)))
     columns = tuple(summary.title(problem) for problem in summary.problems)
     caption = "CPU seconds of a trial, mean over seeds."
-    return _table(Table(caption=caption, corner="Policy", columns=columns, rows=tuple(rows)))
+    return numbers(Table(caption=caption, corner="Policy", columns=columns, rows=tuple(rows)))
 
 
 def _versions(summary: Summary) -> str:
@@ -191,7 +211,7 @@ def _versions(summary: Summary) -> str:
             for name, version in versions.items():
                 found.setdefault(name, set()).add(version)
     rows = [(name, (", ".join(sorted(found[name])),)) for name in found]
-    return _words("What the runs were made with.", "Name", ("Version",), rows)
+    return words("What the runs were made with.", "Name", ("Version",), rows)
 
 
 def _data(summary: Summary) -> str:
@@ -214,58 +234,11 @@ def _data(summary: Summary) -> str:
         name: {"colour": style.colour, "dashes": style.dashes, "width": style.width}
         for name, style in styles(summary.policies).items()
     }
-    text = json.dumps({"charts": charts, "styles": looks}, separators=(",", ":"))
+    frame = {"reference": REFERENCE, "clipped": CLIPPED, "room": ROOM}
+    text = json.dumps({"charts": charts, "styles": looks, **frame}, separators=(",", ":"))
     for special in "<>&":
         text = text.replace(special, f"\\u{ord(special):04x}")
     return text
-
-
-def _section(heading: str, content: str) -> str:
-    """Return a section."""
-    return f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
-
-
-def _table(table: Table) -> str:
-    """Return a table of numbers, in a box that scrolls."""
-    rows = []
-    for title, entries in table.rows:
-        shown = []
-        for entry in entries:
-            text = escape(entry.text)
-            note = f"<small>{escape(entry.note)}</small>" if entry.note else ""
-            best = f'<td class="best"><strong>{text}</strong>{note}</td>'
-            shown.append(best if entry.is_best else f"<td>{text}{note}</td>")
-        rows.append(f'<tr><th scope="row">{escape(title)}</th>{"".join(shown)}</tr>')
-    return _box(table.caption, (table.corner, *table.columns), rows, "numbers")
-
-
-def _words(
-    caption: str, corner: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]
-) -> str:
-    """Return a table of words."""
-    shown = [
-        f'<tr><th scope="row">{escape(title)}</th>'
-        f"{''.join(f'<td>{escape(text)}</td>' for text in texts)}</tr>"
-        for title, texts in rows
-    ]
-    return _box(caption, (corner, *columns), shown, "words")
-
-
-def _box(caption: str, head: Sequence[str], rows: Iterable[str], kind: str) -> str:
-    """Return a table in a box that scrolls by itself, by keyboard too."""
-    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
-        f'<table class="{kind}"><caption><span>{escape(caption)}</span></caption>'
-        f"<thead><tr>{names}</tr></thead><tbody>\n{chr(10).join(rows)}\n</tbody></table></div>"
-    )
-
-
-def _list(items: Sequence[str], otherwise: str) -> str:
-    """Return sentences as a list, or what to say if there are none."""
-    if not items:
-        return f"<p>{escape(otherwise)}</p>"
-    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
 
 
 def _count(number: int, one: str, many: str = "") -> str:

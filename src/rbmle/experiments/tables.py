@@ -1,7 +1,7 @@
 """Tables of a summary, as Markdown and LaTeX, and beside the numbers that others published."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,13 +26,17 @@ class Published:
     stds: Numbers
     horizons: Mapping[str, int]
 
+    def has(self, problem: Problem) -> bool:
+        """Say whether a problem is a published one; a user's file is none, whatever its name."""
+        return problem.dataset in self.horizons and "target" not in dict(problem.details)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One place of a table."""
 
     text: str = "–"
-    note: str = ""  # what stands beside it, smaller
+    note: str = ""  # beside it, smaller
     is_best: bool = False
 
 
@@ -54,7 +58,9 @@ def mean_table(
     `rounds` asks for the regret after so many rounds; problems with fewer have no number.
     """
     if published is not None and rounds is not None:
-        raise ValueError(f"published numbers are final ones: leave out rounds={rounds}")
+        raise ValueError(
+            f"published numbers are those of the last round; leave out rounds={rounds}"
+        )
     when = "Mean final regret" if rounds is None else f"Mean regret after {rounds:,} rounds"
     beside = "" if published is None else _announced(published)
     table = _table(
@@ -69,15 +75,17 @@ def mean_table(
 
 
 def std_table(summary: Summary, published: Published | None = None) -> Table:
-    """Return the paper's table 2; with `published` each number has that of others beside it."""
+    """Return the paper's table 2; with `published` each number has that of others beside it.
+
+    No number is in bold: a small deviation is no merit by itself, uniform play has one too.
+    """
     beside = "" if published is None else _announced(published)
-    caption = "Standard deviation of the final regret over seeds, with divisor n − 1. "
     table = _table(
         summary,
         lambda cell: cell.std,
         digits=DIGITS["std"],
-        close=0.0,
-        caption=f"{caption}In bold the best of each column.{beside}",
+        close=None,
+        caption=f"Standard deviation of the final regret over seeds, with divisor n − 1.{beside}",
         corner="Std. of final regret",
     )
     return table if published is None else _beside(table, summary, published, "std")
@@ -149,11 +157,13 @@ def latex_text(text: str) -> str:
     return " ".join(text.split()).translate(LATEX)
 
 
-def defeats(summary: Summary, policy: str = OURS) -> list[str]:
+def defeats(
+    summary: Summary, policy: str = OURS, problems: Sequence[Problem] | None = None
+) -> list[str]:
     """Return a sentence for each problem where a policy is neither best nor within 1 % of it."""
     said = []
     ours = policy_title(policy)
-    for problem in summary.problems:
+    for problem in summary.problems if problems is None else problems:
         where = summary.title(problem)
         best = min((c for c in summary.cells if c.problem == problem), key=lambda c: c.mean)
         cell = summary.cell(problem, policy)
@@ -184,14 +194,20 @@ def unbeaten(summary: Summary, published: Published) -> list[str]:
 
 def incomparable(summary: Summary, published: Published) -> list[Problem]:
     """Return the problems of published datasets that were played for fewer rounds."""
-    horizons = published.horizons
-    return [p for p in summary.problems if p.horizon < horizons.get(p.dataset, p.horizon)]
+    return [
+        problem
+        for problem in summary.problems
+        if published.has(problem) and problem.horizon < published.horizons[problem.dataset]
+    ]
 
 
 def _table(
-    summary: Summary, measure: Measure, digits: int, close: float, caption: str, corner: str
+    summary: Summary, measure: Measure, digits: int, close: float | None, caption: str, corner: str
 ) -> Table:
-    """Return a table of one number of each cell, the smallest of a column in bold."""
+    """Return a table of one number of each cell, the smallest of a column in bold.
+
+    Numbers that exceed it by the share `close` at most are in bold too; none is if it is None.
+    """
     columns = []
     for problem in summary.problems:
         cells = [summary.cell(problem, policy) for policy in summary.policies]
@@ -203,7 +219,7 @@ def _table(
                 if cell is None or number is None
                 else Entry(
                     text=f"{number:.{digits}f}" + MIXED * (len(cell.settings) > 1),
-                    is_best=_is_close(number, best, close),
+                    is_best=close is not None and _is_close(number, best, close),
                 )
                 for cell, number in zip(cells, numbers, strict=True)
             ]
@@ -229,11 +245,11 @@ def _beside(table: Table, summary: Summary, published: Published, what: Statisti
 
 def _announced(published: Published) -> str:
     """Return what a caption says of notes."""
-    return f" After it what the {published.source} reports, and our difference."
+    return f" Below it the {published.source}'s number, and how much ours differs."
 
 
 def _note(cell: Cell, published: Published, what: Statistic) -> str:
-    """Return what stands beside a number of ours; nothing if the horizons do not allow it."""
+    """Return the note of a number of ours; nothing if fewer rounds were played than published."""
     ours, theirs = _pair(cell, published, what)
     if ours is None or theirs is None:
         return ""
@@ -248,10 +264,9 @@ def _pair(cell: Cell, published: Published, what: Statistic) -> tuple[float | No
     """Return our number and theirs after as many rounds as they played."""
     numbers = published.means if what == "mean" else published.stds
     dataset = cell.problem.dataset
-    horizon = published.horizons.get(dataset)
-    if horizon is None:
+    if not published.has(cell.problem):
         return None, None
-    return _at(cell, horizon, what), numbers.get(cell.policy, {}).get(dataset)
+    return _at(cell, published.horizons[dataset], what), numbers.get(cell.policy, {}).get(dataset)
 
 
 def _at(cell: Cell, rounds: int, what: Statistic) -> float | None:
