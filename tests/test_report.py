@@ -348,6 +348,9 @@ def test_a_report_keeps_published_and_other_data_apart(tmp_path: Path) -> None:
     assert "<li>zoo: NeuralRBMLE-GA is best, with a mean regret of 1.0.</li>" in page
     assert "Where we lose" in page
     assert "zoo: NeuralRBMLE-GA has" not in page
+    assert "fewer rounds than in the paper" in page
+    assert "against the paper" not in page  # there is no number to compare
+    assert "the paper's number" not in page
 
 
 def test_the_best_is_told_where_nothing_is_lost_at_all() -> None:

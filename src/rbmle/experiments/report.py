@@ -20,6 +20,7 @@ from rbmle.experiments.tables import (
     Table,
     defeats,
     incomparable,
+    is_comparable,
     mean_table,
     std_table,
     unbeaten,
@@ -63,13 +64,14 @@ def write_report(
 def _body(summary: Summary, published: Published | None, note: str) -> str:
     """Return all sections."""
     if published is not None and not any(published.has(p) for p in summary.problems):
-        published = None  # nothing here can be compared with it
+        published = None
+    beside = published if published is not None and is_comparable(summary, published) else None
     notices = [*([note] if note else []), *_notices(summary, published)]
     return "\n".join(
         [
             *(f'<p class="notice">{escape(text)}</p>' for text in notices),
-            section("Mean regret", numbers(mean_table(summary, published))),
-            section("Deviation over seeds", numbers(std_table(summary, published))),
+            section("Mean regret", numbers(mean_table(summary, beside))),
+            section("Deviation over seeds", numbers(std_table(summary, beside))),
             *_comparisons(summary, published),
             section("Regret curves", _charts(summary)),
             section("Settings of every policy", _settings(summary)),
@@ -133,14 +135,14 @@ def _losses(summary: Summary, published: Published, problems: Sequence[Problem])
     ours = policy_title(OURS)
     nowhere = f"Nowhere: {ours} is the best of every column, or within 1 % of it."
     nothing = f"Nothing: no number that can be compared is above the {published.source}'s."
-    return "\n".join(
-        [
-            f"<h3>{ours} against the others</h3>",
-            listing(defeats(summary, problems=problems), nowhere),
-            f"<h3>Each policy against the {escape(published.source)}</h3>",
-            listing(unbeaten(summary, published), nothing),
-        ]
-    )
+    shown = [
+        f"<h3>{ours} against the others</h3>",
+        listing(defeats(summary, problems=problems), nowhere),
+    ]
+    if is_comparable(summary, published):
+        shown.append(f"<h3>Each policy against the {escape(published.source)}</h3>")
+        shown.append(listing(unbeaten(summary, published), nothing))
+    return "\n".join(shown)
 
 
 def _charts(summary: Summary) -> str:

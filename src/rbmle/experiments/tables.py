@@ -192,6 +192,12 @@ def unbeaten(summary: Summary, published: Published) -> list[str]:
     return said
 
 
+def is_comparable(summary: Summary, published: Published) -> bool:
+    """Say whether there is a number that was played for as many rounds as a published one."""
+    pairs = [_pair(cell, published, what) for cell in summary.cells for what in DIGITS]
+    return any(ours is not None and theirs is not None for ours, theirs in pairs)
+
+
 def incomparable(summary: Summary, published: Published) -> list[Problem]:
     """Return the problems of published datasets that were played for fewer rounds."""
     return [

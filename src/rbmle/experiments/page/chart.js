@@ -6,6 +6,7 @@
   const bands = 3; // of the best policies; the others have theirs when they are pointed at
   const near = 24; // pixels from a line within which it is pointed at
   const gap = 15; // pixels between two names at the ends of lines
+  const letter = 6.8; // pixels, the width of one in the mean
   const figures = [...document.querySelectorAll("figure.chart")];
   const charts = figures.map((figure, place) => chart(figure, data.charts[place]));
   const toggle = document.getElementById("bands");
@@ -56,7 +57,9 @@
       const ranked = [...shown].sort((a, b) => a.mean[last] - b.mean[last]);
       const best = new Set(ranked.slice(0, bands).map((line) => line.policy));
       const named = width >= 560;
-      const margin = { top: 10, right: named ? 150 : 14, bottom: 40, left: 68 };
+      const longest = Math.max(0, ...shown.map((line) => line.title.length + 2));
+      const room = Math.min(longest, Math.floor((width * 0.3) / letter)); // letters of a name
+      const margin = { top: 10, right: named ? 24 + room * letter : 14, bottom: 40, left: 68 };
       const top = highest(shown, best) || 1;
       const end = problem.rounds[last];
       const right = width - margin.right;
@@ -98,7 +101,8 @@
         const from = beyond ? height : y(line.mean[last]);
         const d = `M${right},${from}L${right + 16},${height}`;
         if (!beyond) group.append(shape("path", { class: "leader", d, stroke: data.styles[line.policy].colour }));
-        text(group, right + 20, height + 4, beyond ? `${line.title} ↑` : line.title, "start");
+        const short = line.title.length + 2 > room ? `${line.title.slice(0, room - 3)}…` : line.title;
+        text(group, right + 20, height + 4, beyond ? `${short} ↑` : short, "start");
       }
     }
 
