@@ -118,7 +118,7 @@ def test_the_import_is_light() -> None:
         ("mine.csv", {"target": "y"}, "'mine.csv' does not exist"),
         ("a/b", {"target": "y"}, "'a/b' does not exist"),
         ("mnist", {}, "URLError.*put the file mnist.parquet into.*--data-dir DIR.*RBMLE_DATA=DIR"),
-        ("mnist", {"data_dir": Path("nowhere")}, "folder 'nowhere' is no folder.*mnist.parquet"),
+        ("mnist", {"data_dir": Path("nowhere")}, "folder 'nowhere' does not exist.*mnist.parquet"),
     ],
 )
 def test_what_cannot_be_loaded_says_why(
@@ -138,7 +138,7 @@ def test_the_environment_names_a_folder_where_none_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RBMLE_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(DatasetError, match="nowhere' is no folder"):
+    with pytest.raises(DatasetError, match="nowhere' does not exist"):
         load("mnist")
 
 
@@ -185,7 +185,7 @@ def test_a_file_put_into_the_cache_by_hand_has_the_published_checksum(cache: Pat
     (cache / "tiny.parquet").write_bytes(b"by hand")
     by_hand = replace(TINY, sha256=sha256(cache / "tiny.parquet"))
     assert find(by_hand, None, fetch=offline) == cache / "tiny.parquet"
-    with pytest.raises(DatasetError, match="damaged or another file"):
+    with pytest.raises(DatasetError, match="damaged or a different file"):
         find(TINY, None, fetch=offline)
 
 

@@ -10,7 +10,7 @@ from rbmle.datasets.errors import DatasetError
 if TYPE_CHECKING:
     import pandas as pd
 
-MISSING = ("?", "missing")  # texts that stand for no value, besides NaN
+MISSING = ("?", "missing")  # texts that mean a missing value, besides NaN
 
 
 def is_numeric(column: "pd.Series") -> bool:
@@ -30,13 +30,13 @@ def numbers(column: "pd.Series") -> np.ndarray:
         row = int(np.isinf(values).argmax())
         raise DatasetError(
             f"column {column.name!r} is {values[row]} in row {row + 1}; expected finite numbers; "
-            "replace it, or leave it empty if it is missing"
+            "correct it, or leave the field empty if the value is unknown"
         )
     return values
 
 
 def codes(column: "pd.Series") -> tuple[Int[np.ndarray, " rows"], tuple[str, ...]]:
-    """Return a code for each row, −1 if missing, and the categories, which stand in the alphabet's order."""
+    """Return a code for each row, −1 if missing, and the categories in alphabetical order."""
     category = column.astype("category").cat.remove_unused_categories().cat
     names = [str(value) for value in category.categories]
     known = sorted(set(names) - set(MISSING))

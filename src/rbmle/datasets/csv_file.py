@@ -21,7 +21,7 @@ POINTS = re.compile(r"\d\.\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a text file separates its columns, and what stands in its decimal numbers."""
+    """How a text file separates its columns, and how it writes decimal numbers."""
 
     separator: str = ","
     decimal: str = "."

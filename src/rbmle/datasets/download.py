@@ -26,9 +26,9 @@ def openml(**request: Any) -> Any:
 
 
 def download(source: Source, folder: Path, *, fetch: Callable[..., Any] = openml) -> Path:
-    """Fetch a dataset, test its shape and classes, and write it with its checksum beside it.
+    """Fetch a dataset, check its shape and classes, and write it with its checksum beside it.
 
-    OpenML's bytes are not those of our file, so our checksum cannot be theirs.
+    What OpenML sends differs from our file byte by byte, so it has another checksum.
     """
     assert source.file is not None
     try:
@@ -74,20 +74,20 @@ def compact(column: "pd.Series") -> "pd.Series":
 
 
 def check(source: Source, frame: "pd.DataFrame") -> None:
-    """Raise if the download has not the published shape and classes."""
+    """Raise if the download does not have the published shape and classes."""
     counts = tuple(np.bincount(encode(frame["target"])[0]).tolist())
     found = (len(frame), frame.shape[1] - 1, counts)
     wanted = (source.rows, source.features, source.counts)
     if found != wanted:
         raise DatasetError(
             f"OpenML's {source.name} (id {source.openml_id}) has {_shape(*found)}; "
-            f"expected {_shape(*wanted)}; it has changed: put the file {source.file} into a "
+            f"expected {_shape(*wanted)}; it was changed there; put the file {source.file} into a "
             "folder DIR, and give --data-dir DIR"
         )
 
 
 def record(path: Path) -> str | None:
-    """Return the checksum a download was written with; None if the file is no download."""
+    """Return the checksum a download was written with; None if the file was not downloaded."""
     note = _note(path)
     return note.read_text().strip() if note.is_file() else None
 

@@ -1,7 +1,7 @@
-"""The exception of data that cannot be had or read."""
+"""The exception for data that cannot be found or read."""
 
 from rbmle.core.errors import RBMLEError
 
 
 class DatasetError(RBMLEError, ValueError):
-    """A dataset that is unknown, out of reach, damaged, or a file that is no table of labelled rows."""
+    """A dataset is unknown, out of reach or damaged, or a file is not a table of labelled rows."""

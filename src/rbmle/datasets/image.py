@@ -1,4 +1,4 @@
-"""Is a table a pile of images?"""
+"""Are the rows of a table images?"""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ BRIGHTEST = 255
 def is_image(frame: "pd.DataFrame") -> bool:
     """Say whether all columns are pixels: 64 or more integers in 0 … 255 that share one scale.
 
-    They share one if half of the columns that vary reach half of the largest value of all.
+    They do if at least half of the columns that vary reach half of the largest value.
     """
     if frame.shape[1] < FEWEST_PIXELS or any(kind.kind not in "iu" for kind in frame.dtypes):
         return False

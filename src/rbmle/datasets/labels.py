@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def encode(target: "pd.Series") -> tuple[Int[np.ndarray, " rows"], tuple[str, ...]]:
-    """Return a label for each row, and the classes: numbers by size, all else by the alphabet."""
+    """Return a label for each row, and the classes: numbers by size, all else alphabetically."""
     import pandas as pd
 
     if target.dtype.name == "category":

@@ -19,11 +19,13 @@ def find(source: Source, data_dir: Path | None, *, fetch: Callable[..., Any] = o
     `fetch` stands in for scikit-learn's `fetch_openml`.
     """
     if source.file is None:
-        raise DatasetError(f"{source.name} has no file; it comes with scikit-learn, use load()")
+        raise DatasetError(
+            f"{source.name} has no file, as it comes with scikit-learn; call load({source.name!r}) instead"
+        )
     if data_dir is not None and not data_dir.is_dir():
         raise DatasetError(
-            f"the data folder {str(data_dir)!r} is no folder; "
-            f"create it, or give --data-dir (or RBMLE_DATA) one that has {source.file}"
+            f"the data folder {str(data_dir)!r} does not exist or is not a folder; create it, or give "
+            f"--data-dir (or RBMLE_DATA) a folder that has {source.file}"
         )
     cache = cache_folder()
     for folder in (data_dir, SHIPPED, cache):
@@ -40,10 +42,10 @@ def cache_folder() -> Path:
 
 
 def _checked(path: Path, wanted: str) -> Path:
-    """Return the path, or raise if the file is not the one that is meant."""
+    """Return the path, or raise if the file has another checksum."""
     if (digest := sha256(path)) != wanted:
         raise DatasetError(
             f"{str(path)!r} has the sha256 {digest[:12]}…; expected {wanted[:12]}…; "
-            "it is damaged or another file: delete it, and get it again"
+            "it is damaged or a different file: delete it, and get it again"
         )
     return path

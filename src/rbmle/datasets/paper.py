@@ -24,7 +24,7 @@ def paper(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
 
 
 def ordinal(column: "pd.Series") -> np.ndarray:
-    """Return numbers as they are and categories as codes; what is missing is −1."""
+    """Return numbers unchanged and categories as codes; missing values are −1."""
     if not is_numeric(column):
         return codes(column)[0]
     values = numbers(column)
@@ -32,7 +32,7 @@ def ordinal(column: "pd.Series") -> np.ndarray:
 
 
 def unit_rows(X: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows features"]:
-    """Return x / ‖x‖ for each row; a row of zeros stays one."""
+    """Return x / ‖x‖ for each row; a row of zeros is left unchanged."""
     peaks = np.abs(X).max(axis=1, keepdims=True)  # squares of x / peak cannot overflow
     X = X / np.where(peaks == 0, 1.0, peaks)
     lengths = np.linalg.norm(X, axis=1, keepdims=True)

@@ -16,7 +16,9 @@ PREPROCESSINGS = tuple(_METHODS)
 def preprocess(table: Table, method: str) -> Dataset:
     """Return the table as single-precision rows; labels stay as they are."""
     if method not in _METHODS:
-        raise DatasetError(f"no preprocessing {method!r}; there are {', '.join(PREPROCESSINGS)}")
+        raise DatasetError(
+            f"there is no preprocessing {method!r}; there are {', '.join(PREPROCESSINGS)}"
+        )
     X = _METHODS[method](table.frame)
     return Dataset(
         name=table.name,

@@ -18,7 +18,7 @@ def clipped_top(ends: Mapping[str, float]) -> float | None:
 def spread(places: Sequence[float], gap: float, highest: float) -> list[float]:
     """Return the places moved as little as keeps neighbours a gap apart, at most `highest`.
 
-    The order stays. The sum of squared moves is the least there is, unless the top stands in the way.
+    The order is kept, and the sum of squared moves is the least possible below the top.
 
     >>> spread([0.0, 5.0, 5.5], gap=1.0, highest=10.0)
     [0.0, 4.75, 5.75]

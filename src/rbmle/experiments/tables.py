@@ -77,7 +77,7 @@ def mean_table(
 def std_table(summary: Summary, published: Published | None = None) -> Table:
     """Return the paper's table 2; with `published` each number has that of others beside it.
 
-    No number is in bold: a small deviation is no merit by itself, uniform play has one too.
+    No number is in bold: a small deviation alone is no merit, and Uniform often has the smallest.
     """
     beside = "" if published is None else _announced(published)
     table = _table(
@@ -212,7 +212,7 @@ def _table(
 ) -> Table:
     """Return a table of one number of each cell, the smallest of a column in bold.
 
-    Numbers that exceed it by the share `close` at most are in bold too; none is if it is None.
+    So are numbers larger by at most the share `close`; if it is None, nothing is in bold.
     """
     columns = []
     for problem in summary.problems:
