@@ -59,7 +59,14 @@ def read_csv(path: Path, target: str) -> "tuple[pd.DataFrame, Dialect]":
             "many fields as the header; correct that line"
         ) from error
     if frame.isna().to_numpy().any():
-        _refuse_short_rows(path, dialect)  # pandas fills them with missing values, and says nothing
+        try:
+            _refuse_short_rows(
+                path, dialect
+            )  # pandas fills them with missing values, and says nothing
+        except csv.Error as error:
+            raise DatasetError(
+                f"{str(path)!r} is not a well-formed table ({error}); check its quotes"
+            ) from error
     return frame, dialect
 
 

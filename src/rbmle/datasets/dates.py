@@ -43,14 +43,13 @@ def date_columns(name: str, times: Shaped[np.ndarray, " rows"]) -> "dict[str, pd
     months = np.where(known, times.astype("datetime64[M]").astype(np.int64), 0) % MONTHS + 1
     weekdays = (days + THURSDAY) % 7 + 1
 
-    def category(numbers: np.ndarray, form: str) -> "pd.Series":
-        texts = [format(n, form) if k else None for n, k in zip(numbers, known, strict=True)]
-        return pd.Series(texts, dtype="category")
+    def category(numbers: np.ndarray, names: list[str]) -> "pd.Series":
+        return pd.Series(pd.Categorical.from_codes(np.where(known, numbers - 1, -1), names))
 
     columns = {
         f"{name} (day)": pd.Series(np.where(known, seconds / DAY_SECONDS, np.nan)),
-        f"{name} (month)": category(months, "02d"),
-        f"{name} (weekday)": category(weekdays, "d"),
+        f"{name} (month)": category(months, [f"{n:02d}" for n in range(1, MONTHS + 1)]),
+        f"{name} (weekday)": category(weekdays, [str(n) for n in range(1, 8)]),
     }
     if rest.any():
         columns[f"{name} (hour)"] = pd.Series(np.where(known, rest / 3600, np.nan))

@@ -19,12 +19,13 @@ def id_reason(column: "pd.Series") -> str | None:
     Texts that all differ are ids; integers that all differ are if they have no gaps, as row
     numbers have none, or if the column is called one.
     """
-    if len(column) < FEWEST_ROWS or column.isna().any():
+    known = column.dropna()
+    if len(known) < FEWEST_ROWS or not known.is_unique:
         return None
     if not is_numeric(column):
-        return "all values differ" if _all_differ(column) else None
+        return "all values differ"
     values = numbers(column)
-    if values.dtype.kind not in "iu" or not _all_differ(column):
+    if values.dtype.kind not in "iu":
         return None
     if int(values.max()) - int(values.min()) == len(values) - 1:
         return "it numbers the rows"
@@ -34,11 +35,3 @@ def id_reason(column: "pd.Series") -> str | None:
 def is_called_id(name: str) -> bool:
     """Say whether a name is one that ids have: `id`, `user_id`, `userId`."""
     return bool(NAMED.search(name) or CAMEL.search(name))
-
-
-def _all_differ(column: "pd.Series") -> bool:
-    """Say whether no value comes twice; a list or the like is not a value."""
-    try:
-        return bool(column.is_unique)
-    except TypeError:
-        return False
