@@ -50,13 +50,12 @@ def test_every_policy_decides_learns_and_is_saved_without_an_extra(tmp_path: Pat
     ("missing", "arguments", "message"),
     [
         (("typer", "rich"), ["policies"], "the command line is not installed"),
+        (("pandas",), ["tune", "--dataset", "magic"], "datasets need pandas"),
         (
-            ("sklearn", "joblib"),
+            ("matplotlib", "joblib"),
             ["run", "--dataset", "cosine"],
-            "this command needs joblib, sklearn",
+            "this command needs joblib, matpl",
         ),
-        (("pandas",), ["tune", "--dataset", "magic"], "this command needs pandas"),
-        (("matplotlib",), ["reproduce", "table-1"], "this command needs matplotlib"),
         (("apsw", "uvicorn"), ["serve"], "this command needs apsw, uvicorn"),
         (("msgspec",), ["key", "--data", "."], "msgspec is not installed"),
     ],

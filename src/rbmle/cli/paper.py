@@ -7,7 +7,6 @@ import typer
 from rich.console import Console
 
 from rbmle.cli.app import app
-from rbmle.cli.extras import require
 from rbmle.cli.options import DataDir, ExecutorName, Jobs, Preprocessing, listed
 from rbmle.cli.running import run_missing
 from rbmle.core.errors import SettingError
@@ -29,7 +28,6 @@ def reproduce(
     data_dir: DataDir = None,
 ) -> None:
     """Run a table or figure of the paper, and write it beside the published one."""
-    require("experiments")
     from rbmle.experiments.report import write_report
     from rbmle.experiments.summary import summarise
     from rbmle.studies import PAPER, STUDIES, Plan, Tuned, table_3
@@ -66,7 +64,6 @@ def tune(
     data_dir: DataDir = None,
 ) -> None:
     """Choose the constant of each policy on the paper's grid, and record how it was chosen."""
-    require("experiments")
     from rbmle.environments import Classification
     from rbmle.experiments.summary import summarise
     from rbmle.experiments.tables import markdown

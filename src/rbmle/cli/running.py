@@ -53,7 +53,6 @@ def run(
     data_dir: DataDir = None,
 ) -> None:
     """Compare policies on datasets; runs that are in the folder already are not repeated."""
-    require("experiments")
     from rbmle.environments import SYNTHETIC, Classification
     from rbmle.experiments.trial import Trial
     from rbmle.policies import POLICIES
@@ -102,6 +101,7 @@ def _horizon(name: str, rows: int | None, rounds: int | None, recycle: bool) -> 
 
 def run_missing(trials: list[Any], out: Path, name: str, jobs: int, console: Console) -> list[Any]:
     """Run what is missing, stored in the folder."""
+    require("experiments")
     from rbmle.experiments.campaign import campaign
     from rbmle.experiments.executors import executor
     from rbmle.experiments.store import Store
