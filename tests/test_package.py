@@ -59,6 +59,29 @@ def test_the_examples_of_the_docs_run(
     subprocess.run([sys.executable, str(path)], check=True, cwd=tmp_path)
 
 
+def test_the_docs_state_the_window_of_the_average_as_it_is() -> None:
+    window = rbmle.Replay().average
+    page = (ROOT / "docs" / "differences.md").read_text()
+    assert f"over about the last {100 * window:.0f} % of the rounds" in page
+    assert f"In the first {1 / window:.0f} rounds the two are the same" in page
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs"])
+def test_every_file_that_the_docs_name_is_there(page: str) -> None:
+    """Links, and paths in code spans."""
+    pages = sorted((ROOT / page).rglob("*.md")) if page == "docs" else [ROOT / page]
+    for path in pages:
+        text = path.read_text()
+        named = re.findall(r"\]\((?!http)([^)#]+)", text)
+        missing = [name for name in named if not (path.parent / name).exists()]
+        missing += [
+            name
+            for name in re.findall(r"`((?:src|tests|docs|benchmarks)/[\w/.-]+)`", text)
+            if "my_" not in name and not (ROOT / name).exists()
+        ]
+        assert not missing, f"{path.name} names {missing}"
+
+
 def test_every_policy_is_in_the_docs() -> None:
     page = (ROOT / "docs" / "policies.md").read_text()
     for name, kind in rbmle.POLICIES.items():
