@@ -24,20 +24,7 @@ if TYPE_CHECKING:
     from rbmle.models import Regression as Regression
     from rbmle.models import Replay as Replay
     from rbmle.models import Ridge as Ridge
-    from rbmle.policies import POLICIES as POLICIES
-    from rbmle.policies import BootstrappedNN as BootstrappedNN
-    from rbmle.policies import DeepFPL as DeepFPL
-    from rbmle.policies import EpsilonGreedy as EpsilonGreedy
-    from rbmle.policies import LinRBMLE as LinRBMLE
-    from rbmle.policies import LinTS as LinTS
-    from rbmle.policies import LinUCB as LinUCB
-    from rbmle.policies import Logarithm as Logarithm
-    from rbmle.policies import NeuralRBMLEGA as NeuralRBMLEGA
-    from rbmle.policies import NeuralRBMLEPC as NeuralRBMLEPC
-    from rbmle.policies import NeuralTS as NeuralTS
-    from rbmle.policies import NeuralUCB as NeuralUCB
-    from rbmle.policies import Power as Power
-    from rbmle.policies import Uniform as Uniform
+    from rbmle.policies import *  # noqa: F403  # all that is registered
 
 _HOMES = {
     "rbmle.core.bandit": ("Bandit",),
@@ -55,40 +42,44 @@ _HOMES = {
         "Replay",
         "Ridge",
     ),
-    "rbmle.policies": (
-        "POLICIES",
-        "BootstrappedNN",
-        "DeepFPL",
-        "EpsilonGreedy",
-        "LinRBMLE",
-        "LinTS",
-        "LinUCB",
-        "Logarithm",
-        "NeuralRBMLEGA",
-        "NeuralRBMLEPC",
-        "NeuralTS",
-        "NeuralUCB",
-        "Power",
-        "Uniform",
-    ),
+    "rbmle.policies": ("POLICIES", "Logarithm", "Power"),
 }
-_FOLDERS = ("core", "datasets", "environments", "likelihoods", "models", "policies", "theory")
+_FOLDERS = (
+    "core",
+    "datasets",
+    "environments",
+    "likelihoods",
+    "models",
+    "policies",
+    "testing",
+    "theory",
+)
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604  # strings, all of them
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from its home, or a folder."""
+    """Load a public name from its home, or a folder; policies are those that are registered."""
     if name in _FOLDERS:
         return import_module(f"rbmle.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"rbmle has no {name!r}; it has {', '.join(sorted(_HOME))}")
-    value = getattr(import_module(_HOME[name]), name)
+    if name == "__all__":
+        return ["__version__", *_HOME, *_policies()]
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name[0].isupper() and name in _policies():
+        value = _policies()[name]
+    else:
+        known = sorted([*_HOME, *_policies()]) if name[0].isupper() else sorted(_HOME)
+        raise AttributeError(f"rbmle has no {name!r}; it has {', '.join(known)}")
     globals()[name] = value
     return value
 
 
+def _policies() -> dict[str, Any]:
+    """Return the classes of policies by their names; this loads them."""
+    registered = import_module("rbmle.policies").POLICIES
+    return {kind.__name__: kind for kind in registered.values()}
+
+
 def __dir__() -> list[str]:
     """Return the public names."""
-    return sorted(__all__)
+    return sorted(__getattr__("__all__"))

@@ -1,7 +1,7 @@
 """NeuralRBMLE-GA: reward-biased maximum likelihood by gradient ascent, Algorithm 1 of the paper."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"
     ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=16, rate=0.25))
+
+    title: ClassVar[str] = "NeuralRBMLE-GA"
 
     def __post_init__(self) -> None:
         """Raise SettingError for a bias below 0 or an unknown rule."""

@@ -22,6 +22,7 @@ class NeuralRBMLEPC(ModelPolicy[TangentState]):
     bias: float = 3e-5  # ν
     growth: Schedule = field(default_factory=Power)
 
+    title: ClassVar[str] = "NeuralRBMLE-PC"
     is_separate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
