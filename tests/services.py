@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from rbmle.policies.choices import policy_with
+from rbmle.policies.specification import policy_with
 from rbmle.service.features import Featuriser
 from rbmle.service.records import NO_FEATURES, packed
 from rbmle.service.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot

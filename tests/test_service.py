@@ -8,7 +8,7 @@ import pytest
 
 from rbmle import Bandit
 from rbmle.core.errors import FileError, SettingError
-from rbmle.policies.choices import policy_with
+from rbmle.policies.specification import policy_with
 from rbmle.service.checkpoints import Checkpoints, check_newest
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.features import Featuriser

@@ -1,79 +1,121 @@
-"""From what a user types to policies: names, and settings such as neural-ucb.model.ridge=0.1."""
+"""From what a user writes to a policy: neural-ucb:exploration=0.1, or mymodule:MyPolicy."""
 
-import ast
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
-import rbmle
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.policies import POLICIES
+from rbmle.policies.outside import checked, imported, installed, installed_class, made
+from rbmle.policies.settings import differences, has_setting, split, with_setting
 
-LONGEST = 100  # of a setting that is shown
 EVERY = "*"  # in the place of a policy's name
+ALL = "all"
 
 
-def policies(names: Iterable[str], settings: Iterable[str] = ()) -> dict[str, Policy[Any]]:
-    """Return policies by name, with `policy.key=value` settings applied.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Specification:
+    """A policy by its name, and the settings that are not as by default."""
 
-    >>> policies(["neural-ucb"], ["neural-ucb.exploration=0.5"])["neural-ucb"].exploration
+    name: str  # of the registry, of an installed package, or module:Class
+    kind: type[Policy[Any]]
+    settings: tuple[str, ...] = ()  # key=value; a later one stands before an earlier
+
+    def policy(self, tuned: Iterable[str] = ()) -> Policy[Any]:
+        """Return the policy; what is tuned yields to what is set."""
+        policy = made(self.kind)
+        for setting in (*tuned, *self.settings):
+            policy = with_setting(policy, setting)
+        return policy
+
+
+def policy_from(spec: "str | type[Policy[Any]] | Policy[Any]") -> Policy[Any]:
+    """Return the policy that a name with settings means, that a class makes, or that is given.
+
+    >>> policy_from("neural-ucb:exploration=0.5").exploration
     0.5
     """
-    chosen = {name: policy_named(name) for name in names}
+    if isinstance(spec, str):
+        return specified(spec).policy()
+    if isinstance(spec, type):
+        return made(checked(spec, spec.__name__))
+    if isinstance(spec, Policy):
+        return spec
+    raise SettingError(
+        f"{spec!r} is not a policy; give a name such as 'neural-ucb', a class such as NeuralUCB, or a "
+        "policy such as NeuralUCB(exploration=0.1)"
+    )
+
+
+def specified(text: str) -> Specification:
+    """Return what a text means: a name or module:Class, then settings with ':' or spaces between.
+
+    >>> specified("neural-ucb:exploration=1 model.ridge=0.1").settings
+    ('exploration=1', 'model.ridge=0.1')
+    """
+    name, *settings = split(text, ": \t\n") or [""]
+    if settings and "=" not in settings[0] and name not in POLICIES:
+        path = f"{name}:{settings.pop(0)}"
+        spec = Specification(name=path, kind=imported(path), settings=tuple(settings))
+    else:
+        spec = Specification(name=name, kind=_class(name), settings=tuple(settings))
+    spec.policy()  # a mistake in a setting is found here
+    return spec
+
+
+def specifications(
+    text: str, settings: Iterable[str] = ()
+) -> tuple[list[Specification], list[str]]:
+    """Return the policies of a list with commas between, and notes on what was not set.
+
+    `settings` are `policy.key=value`, or `*.key=value` for those policies that have the setting.
+    """
+    texts = [*POLICIES, *(each.name for each in installed())] if text == ALL else split(text, ",")
+    specs = list(dict.fromkeys(specified(each) for each in dict.fromkeys(texts)))
+    if not specs:
+        raise SettingError(f"no policy is named; there are {', '.join(POLICIES)}")
+    notes = []
     for setting in settings:
-        name, path, value = _split(setting)
-        targets = list(chosen) if name == EVERY else [name]
-        for target in targets:
-            if target not in chosen:
-                raise SettingError(
-                    f"--set {setting} is for {target!r}, which is not among the policies "
-                    f"{', '.join(chosen)}; add it to --policy, or set one of these"
-                )
-            chosen[target] = with_setting(chosen[target], path, value)
-    return chosen
-
-
-def with_setting(policy: Any, path: list[str], value: Any) -> Any:
-    """Return a policy, or a part of one, with one setting changed."""
-    name, *rest = path
-    known = [f.name for f in fields(policy)] if is_dataclass(policy) else []
-    if name not in known:
-        raise SettingError(
-            f"{type(policy).__name__} has no setting {name!r}; it has {', '.join(known) or 'none'}"
-        )
-    inner = with_setting(getattr(policy, name), rest, value) if rest else value
-    return replace(policy, **{name: inner})
+        name, setting_of_it = _split(setting, [spec.name for spec in specs])
+        targets = [spec for spec in specs if name in (EVERY, spec.name)]
+        if name == EVERY:
+            key = setting_of_it.partition("=")[0]
+            without = [spec for spec in targets if not has_setting(spec.policy(), key)]
+            targets = [spec for spec in targets if spec not in without]
+            if not targets:
+                names = ", ".join(spec.name for spec in specs)
+                raise SettingError(f"none of the policies {names} has a setting {key!r}")
+            if without:
+                names = ", ".join(dict.fromkeys(spec.name for spec in without))
+                notes.append(f"--set {setting} leaves as they are, without that setting: {names}.")
+        specs = [_set(spec, setting_of_it) if spec in targets else spec for spec in specs]
+    return list(dict.fromkeys(specs)), notes
 
 
 def policy_named(name: str) -> Policy[Any]:
-    """Return a policy with its defaults."""
-    if name not in POLICIES:
-        raise SettingError(f"there is no policy {name!r}; there are {', '.join(POLICIES)}")
-    return POLICIES[name]()
+    """Return a policy that is registered, with its defaults."""
+    return made(_class(name))
 
 
 def policy_with(name: str, settings: str) -> Policy[Any]:
-    """Return a policy with `key=value` settings, with spaces between.
+    """Return a policy that is registered, with `key=value` settings and spaces between.
 
     >>> policy_with("neural-ucb", "exploration=0.5 model.ridge=0.1").exploration
     0.5
     """
-    policy = policy_named(name)
-    for setting in settings.split():
-        try:
-            _, path, value = _split(f"{name}.{setting}")
-            policy = with_setting(policy, path, value)
-        except (TypeError, ValueError, RecursionError, MemoryError) as error:
-            raise SettingError(
-                f"{name} cannot have {setting[:LONGEST]}: {type(error).__name__} {error}"
-            ) from None
-    return policy
+    return Specification(
+        name=name, kind=_class(name), settings=tuple(split(settings, " \t\n"))
+    ).policy()
 
 
 def name_of(policy: Policy[Any]) -> str:
-    """Return the name under which a policy is known."""
-    return next(name for name, kind in POLICIES.items() if kind is type(policy))
+    """Return the name by which `policy_from` finds the class of a policy."""
+    ours = next((name for name, kind in POLICIES.items() if kind is type(policy)), None)
+    if ours is not None:
+        return ours
+    path = f"{type(policy).__module__}:{type(policy).__qualname__}"
+    return next((each.name for each in installed() if each.path == path), path)
 
 
 def settings_of(policy: Policy[Any]) -> str:
@@ -82,55 +124,43 @@ def settings_of(policy: Policy[Any]) -> str:
     >>> settings_of(policy_with("neural-ucb", "exploration=0.5"))
     'exploration=0.5'
     """
-    return " ".join(_differences(policy, policy_named(name_of(policy))))
+    return " ".join(differences(policy, made(type(policy))))
 
 
-def _differences(value: Any, usual: Any, path: str = "") -> list[str]:
-    """Return settings that make a value of the usual one; several parts are set as one."""
-    changed = [f.name for f in fields(usual) if getattr(value, f.name) != getattr(usual, f.name)]
-    found = []
-    for name in changed:
-        part, other = getattr(value, name), getattr(usual, name)
-        inner = _differences(part, other, f"{path}{name}.") if _is_alike(part, other) else []
-        found += inner if len(inner) == 1 else [f"{path}{name}={part!r}".replace(", ", ",")]
-    return found
+def title_of(kind: type[Policy[Any]]) -> str:
+    """Return how a policy is called in tables: its class's `title`, or the name of the class."""
+    title = getattr(kind, "title", None)
+    return title if isinstance(title, str) else kind.__name__
 
 
-def _is_alike(part: Any, other: Any) -> bool:
-    return is_dataclass(part) and type(part) is type(other)
+def _class(name: str) -> type[Policy[Any]]:
+    """Return the class that is registered under a name, by rbmle or by an installed package."""
+    kind = POLICIES.get(name) or installed_class(name)
+    if kind is None:
+        others = dict.fromkeys(each.name for each in installed() if each.name not in POLICIES)
+        raise SettingError(
+            f"there is no policy {name!r}; there are {', '.join([*POLICIES, *others])}"
+        )
+    return kind
 
 
-def _split(setting: str) -> tuple[str, list[str], Any]:
-    """Return the policy's name, the path to the setting, and its value."""
-    left, equals, right = setting.partition("=")
-    name, *path = left.split(".")
-    if not equals or not path:
+def _set(spec: Specification, setting: str) -> Specification:
+    """Return a specification with one more setting."""
+    changed = replace(spec, settings=(*spec.settings, setting))
+    changed.policy()
+    return changed
+
+
+def _split(setting: str, names: list[str]) -> tuple[str, str]:
+    """Return the name of policy.key=value, and its key=value."""
+    key, equals, value = setting.partition("=")
+    for name in (*sorted(names, key=len, reverse=True), EVERY):
+        if key.startswith(f"{name}.") and equals:
+            return name, f"{key.removeprefix(f'{name}.')}={value}"
+    name, dot, _ = key.partition(".")
+    if not equals or not dot:
         raise SettingError(f"--set {setting} is not understood; write policy.key=value")
-    return name, path, _value(right)
-
-
-def _value(text: str) -> Any:
-    """Return a number, a string, a truth value, or one of our own values such as Bernoulli()."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        pass
-    try:
-        return _made(ast.parse(text, mode="eval").body)
-    except (ValueError, SyntaxError, TypeError):
-        return text
-
-
-def _made(node: ast.expr) -> Any:
-    """Return the value of a call such as Memory(keep="window", size=50), of our own names only."""
-    match node:
-        case ast.Call(func=ast.Name(id=name), args=[], keywords=words) if name in _names():
-            return _names()[name](**{str(word.arg): _made(word.value) for word in words})
-        case ast.Constant(value=value):
-            return value
-    raise ValueError(ast.dump(node))
-
-
-def _names() -> Mapping[str, Any]:
-    """Return the classes that a setting may name."""
-    return {name: getattr(rbmle, name) for name in rbmle.__all__ if name[0].isupper()}
+    raise SettingError(
+        f"--set {setting} is for {name!r}, which is not among the policies "
+        f"{', '.join(dict.fromkeys(names))}; add it to --policy, or set one of these"
+    )

@@ -11,7 +11,7 @@ from rbmle.core.policy import Policy
 from rbmle.core.saving import decode, encode, write
 from rbmle.core.types import Contexts, Encoding
 from rbmle.models.history import Memory
-from rbmle.policies.choices import policy_with
+from rbmle.policies.specification import policy_with
 from rbmle.service.features import Featuriser, Offered
 from rbmle.service.records import NO_FEATURES, Decided, Features, Offer, Play
 

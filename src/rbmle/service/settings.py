@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rbmle.core.errors import SettingError
-from rbmle.policies.choices import policy_with
+from rbmle.policies.specification import policy_with
 from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
 from rbmle.service.features import Featuriser
 from rbmle.service.http.binding import Binding

@@ -4,7 +4,7 @@ from typing import Any
 
 from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import Policy
-from rbmle.policies.choices import name_of, policy_with, settings_of
+from rbmle.policies.specification import name_of, policy_with, settings_of
 from rbmle.service.dialects import personalizer
 from rbmle.service.dialects.base import Fault, Problem, RefusedError
 from rbmle.service.dialects.personalizer_errors import (

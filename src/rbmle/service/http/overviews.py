@@ -4,7 +4,7 @@ import time
 from copy import copy
 from datetime import UTC, datetime
 
-from rbmle.policies.choices import name_of
+from rbmle.policies.specification import name_of
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.http.metrics import Metrics
 from rbmle.service.service import Service

@@ -1,0 +1,250 @@
+"""A setting as a user types it, model.ridge=0.1, checked against the type of its field."""
+
+import ast
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cache
+from typing import Any, Literal, Union
+
+import rbmle
+from rbmle.core.errors import SettingError
+
+LONGEST = 100  # characters of a setting that is shown
+UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
+MISFIT = object()  # a value that is not of the kind asked for
+
+
+def with_setting(part: Any, setting: str) -> Any:
+    """Return a policy, or a part of one, with one `key=value` setting changed.
+
+    >>> from rbmle import NeuralUCB
+    >>> with_setting(NeuralUCB(), "model.likelihood=bernoulli").model.likelihood
+    Bernoulli()
+    """
+    key, equals, text = setting.partition("=")
+    if not equals or not all(key.split(".")):
+        raise SettingError(f"the setting {_short(setting)} is not understood; write key=value")
+    return _changed(part, key.strip().split("."), text.strip())
+
+
+def has_setting(part: Any, key: str) -> bool:
+    """Return whether a policy has a setting of this name, such as model.network.width."""
+    name, dot, rest = key.partition(".")
+    if not is_dataclass(part) or name not in (f.name for f in fields(part)):
+        return False
+    return not dot or has_setting(getattr(part, name), rest)
+
+
+def differences(value: Any, usual: Any, path: str = "") -> list[str]:
+    """Return the settings that make a value of the usual one; several of one part are set as one."""
+    changed = [f.name for f in fields(usual) if getattr(value, f.name) != getattr(usual, f.name)]
+    found = []
+    for name in changed:
+        part, other = getattr(value, name), getattr(usual, name)
+        is_alike = is_dataclass(part) and type(part) is type(other)
+        inner = differences(part, other, f"{path}{name}.") if is_alike else []
+        found += inner if len(inner) == 1 else [f"{path}{name}={part!r}".replace(", ", ",")]
+    return found
+
+
+def promised(protocol: type) -> list[str]:
+    """Return the names that a protocol asks for."""
+    return [name for name in vars(protocol) if not name.startswith("_") or name == "__call__"]
+
+
+def split(text: str, separators: str) -> list[str]:
+    """Return what stands between separators, of which those in brackets or quotes are none.
+
+    >>> split('a:b=Memory(keep="window", size=5):c=1', ":")
+    ['a', 'b=Memory(keep="window", size=5)', 'c=1']
+    """
+    parts, depth, quote = [""], 0, ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in separators and depth == 0:
+            parts.append("")
+            continue
+        depth += (character in "([{") - (character in ")]}") if not quote else 0
+        parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _changed(part: Any, path: list[str], text: str) -> Any:
+    """Return a policy, or a part of one, with a setting deeper in it changed."""
+    name, *rest = path
+    kind: Any = type(part)
+    known = [f.name for f in fields(part)] if is_dataclass(part) else []
+    if name not in known:
+        raise SettingError(
+            f"{kind.__name__} has no setting {_short(name)!r}; it has {', '.join(known) or 'none'}"
+        )
+    if rest:
+        value = _changed(getattr(part, name), rest, text)
+    else:
+        value = _fitted(name, text, _hints(kind).get(name, Any))
+    try:
+        return replace(part, **{name: value})
+    except SettingError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:
+        said = f"{kind.__name__} does not take {name}={_short(text)}: {error}"
+        raise SettingError(said) from None
+
+
+def _fitted(name: str, text: str, hint: Any) -> Any:
+    """Return what a text means for a field of this type, or raise SettingError."""
+    kinds = _kinds(hint)
+    for kind in kinds:
+        value = _as(kind, text)
+        if value is not MISFIT:
+            return value
+    expected = " or ".join(dict.fromkeys(_described(kind) for kind in kinds))
+    raise SettingError(f"`{name}` must be {expected}, got {_short(text)}")
+
+
+def _as(kind: Any, text: str) -> Any:
+    """Return what a text means as a value of one kind, or MISFIT."""
+    value = _literal(text)
+    if kind is float:
+        return MISFIT if isinstance(value, bool) else _number(text)
+    if kind is int:
+        number = _number(text)
+        is_whole = number is not MISFIT and number == number // 1
+        return int(number) if is_whole and not isinstance(value, bool) else MISFIT
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), MISFIT)
+    if kind is str:
+        return value if isinstance(value, str) else text
+    if kind is type(None):
+        return None if value is None else MISFIT
+    if typing.get_origin(kind) is Literal:
+        options = typing.get_args(kind)
+        return next((option for option in options if option in (value, text)), MISFIT)
+    if isinstance(kind, type) and not typing.get_origin(kind) and kind is not object:
+        made = _made(text) if isinstance(value, str) else value
+        return made if _is_of(made, kind) else MISFIT
+    return value if value is not None or text == "None" else MISFIT
+
+
+def _number(text: str) -> Any:
+    """Return a number, or MISFIT."""
+    try:
+        return float(text)
+    except ValueError:
+        return MISFIT
+
+
+def _literal(text: str) -> Any:
+    """Return a Python literal; any other text is itself."""
+    try:
+        return ast.literal_eval(text)
+    except UNREADABLE:
+        return text
+
+
+def _made(text: str) -> Any:
+    """Return the value of Memory(keep="window", size=50), Bernoulli or bernoulli; else the text."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except UNREADABLE:
+        return text
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=words) if _class(name):
+            kind = _class(name)
+            given = {str(word.arg): ast.unparse(word.value) for word in words}
+        case ast.Name(id=name) if _class(name):
+            kind, given = _class(name), {}
+        case _:
+            return text
+    hints = _hints(kind)
+    if unknown := [key for key in given if key not in hints]:
+        known = ", ".join(f.name for f in fields(kind)) or "none"
+        raise SettingError(f"{kind.__name__} has no setting {unknown[0]!r}; it has {known}")
+    if missing := [f.name for f in fields(kind) if _is_needed(f) and f.name not in given]:
+        raise SettingError(
+            f"{kind.__name__} needs {missing[0]}, as in {kind.__name__}({missing[0]}=…)"
+        )
+    try:
+        return kind(**{key: _fitted(key, value, hints[key]) for key, value in given.items()})
+    except SettingError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise SettingError(f"{_short(text)} cannot be made: {error}") from None
+
+
+def _is_needed(part: Any) -> bool:
+    """Return whether a field has no default."""
+    return part.init and part.default is MISSING and part.default_factory is MISSING
+
+
+def _class(name: str) -> Any:
+    """Return a class of ours that a setting may name, in any case; None if there is none."""
+    return _classes().get(name.lower())
+
+
+@cache
+def _classes() -> Mapping[str, Any]:
+    """Return the values that a setting may name."""
+    public = {name: getattr(rbmle, name) for name in rbmle.__all__ if name[0].isupper()}
+    return {name.lower(): kind for name, kind in public.items() if _is_value(kind)}
+
+
+def _is_value(kind: Any) -> bool:
+    """Return whether a public name is that of a frozen dataclass."""
+    return isinstance(kind, type) and is_dataclass(kind)
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    """Return whether a value keeps what a class or a protocol promises."""
+    if not getattr(kind, "_is_protocol", False):
+        return isinstance(value, kind)
+    return all(hasattr(value, name) for name in promised(kind))
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """Return the kinds of a union, or the one that it is."""
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return list(typing.get_args(hint))
+    return [hint]
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    """Return the types of a class's fields; those that cannot be read may be anything."""
+    try:
+        return typing.get_type_hints(kind)
+    except (NameError, TypeError, AttributeError):
+        return {f.name: Any for f in fields(kind)}
+
+
+def _described(kind: Any) -> str:
+    """Return in words what a field takes."""
+    words = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
+    if kind in words:
+        return words[kind]
+    if kind is type(None):
+        return "None"
+    if typing.get_origin(kind) is Literal:
+        return " or ".join(str(option) for option in typing.get_args(kind))
+    name = getattr(kind, "__name__", str(kind))
+    if not isinstance(kind, type):
+        return f"of type {name}"
+    fitting = [other.__name__ for other in _classes().values() if _fits(other, kind)]
+    return f"a {name}" + (f" ({', '.join(fitting)})" if fitting not in ([], [name]) else "")
+
+
+def _fits(other: type, kind: type) -> bool:
+    """Return whether instances of a class keep what a class or a protocol promises."""
+    if not getattr(kind, "_is_protocol", False):
+        return issubclass(other, kind)
+    return all(any(name in vars(base) for base in other.__mro__) for name in promised(kind))
+
+
+def _short(text: str) -> str:
+    """Return a text that is no longer than a message can bear."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
