@@ -2,13 +2,16 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from rbmle.experiments.code import own_code
+from rbmle.experiments.errors import TrialError
 from rbmle.experiments.executors import Executor
 from rbmle.experiments.heartbeat import rounds_in_play
+from rbmle.experiments.selection import is_other, left_out
 from rbmle.experiments.store import Store
 from rbmle.experiments.trial import Run, Trial
 
@@ -19,14 +22,34 @@ def campaign(
     trials: Sequence[Trial], store: Store, executor: Executor, console: Console
 ) -> list[Run]:
     """Return the runs of all trials, in their order; only those that the store lacks are run."""
-    wanted = {trial.id: trial for trial in trials}
-    runs = {id: run for id, trial in wanted.items() if (run := store.get(trial)) is not None}
+    ids = [trial.id for trial in trials]  # each reads the data of its trial
+    wanted = dict(zip(ids, trials, strict=True))
+    runs = {id: run for id in wanted if (run := store.find(id)) is not None}
     missing = [trial for id, trial in wanted.items() if id not in runs]
     if runs:
         console.print(f"{len(runs)} of {len(wanted)} trials are in {store.folder} already.")
+    _tell_of_others(wanted, store, console)
     if missing:
         runs |= {run.id: run for run in _watched(missing, store, executor, console)}
-    return [runs[trial.id] for trial in trials]
+    return [_found(runs, id, wanted[id]) for id in ids]
+
+
+def _tell_of_others(wanted: Mapping[str, Trial], store: Store, console: Console) -> None:
+    """Say which runs of the folder are not used, as other code made them."""
+    outside = dict(pair for trial in wanted.values() for pair in trial.outside)
+    others = [code for code in store.codes() if is_other(code, own_code(), outside)]
+    if others:
+        console.print(left_out(others, store.folder.parent), soft_wrap=True)
+
+
+def _found(runs: Mapping[str, Run], id: str, trial: Trial) -> Run:
+    """Return the run of a trial, which an executor with other code does not make."""
+    if id in runs:
+        return runs[id]
+    raise TrialError(
+        f"{trial.title} was played by other code than is installed here; install the same rbmle where "
+        "trials are played, and run again"
+    )
 
 
 def _watched(

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rbmle.core.files import written_whole
+from rbmle.experiments.code import Code
 from rbmle.experiments.trial import Run, Trial
 
 ENDING = ".run"
@@ -28,7 +29,11 @@ class Store:
 
     def get(self, trial: Trial) -> Run | None:
         """Return the run of a trial, or None if there is none that is whole."""
-        return self._read(self.path(trial.id))
+        return self.find(trial.id)
+
+    def find(self, id: str) -> Run | None:
+        """Return the run of a trial by its id, or None if there is none that is whole."""
+        return self._read(self.path(id))
 
     def put(self, run: Run) -> None:
         """Write a run beside its place, to disk, and then put it there in one step."""
@@ -38,6 +43,7 @@ class Store:
             "cpu_seconds": run.cpu_seconds,
             "wall_seconds": run.wall_seconds,
             "versions": run.versions,
+            "finished": run.finished,
         }
         with (
             written_whole(self.path(run.id)) as file,
@@ -53,6 +59,17 @@ class Store:
             run = self._read(path)
             if run is not None:
                 yield run
+
+    def codes(self) -> Iterator[Code]:
+        """Yield the code of every run, without reading its regrets."""
+        for path in sorted(self.folder.glob(f"*{ENDING}")):
+            try:
+                with zipfile.ZipFile(path) as zipped:
+                    record = json.loads(zipped.read("run.json"))
+                stated = record["settings"].get("code")
+                yield Code.of(stated, record["versions"].get("rbmle", "unknown"))
+            except DAMAGED:
+                continue
 
     def _read(self, path: Path) -> Run | None:
         """Return the run in a file; a damaged one counts as missing, and is run again."""

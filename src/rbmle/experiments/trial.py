@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ from jaxtyping import Float
 from rbmle.core.bandit import Bandit
 from rbmle.core.policy import Policy
 from rbmle.environments.base import Environment
+from rbmle.experiments.code import Code, outside_code, own_code
 from rbmle.experiments.versions import versions
 
 CHUNK = 100  # rounds between two reports
+FILE = "file"  # of an environment's settings: where its data were read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,22 @@ class Trial:
     environment: Environment
     horizon: int
     seed: int
+    # Where a trial is played, the modules of a policy from outside may have no file.
+    outside: tuple[tuple[str, str], ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Read the code that is not rbmle's."""
+        object.__setattr__(self, "outside", outside_code(self.policy, self.environment))
+
+    @property
+    def code(self) -> Code:
+        """Return the code that decides the trial, rbmle's as it is in this process."""
+        return replace(own_code(), outside=self.outside)
+
+    @property
+    def title(self) -> str:
+        """Return the trial in a few words."""
+        return f"{self.name} on {self.environment.settings['name']} with seed {self.seed}"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -37,12 +55,18 @@ class Trial:
             "environment": self.environment.settings,
             "horizon": self.horizon,
             "seed": self.seed,
+            "code": self.code.settings,
         }
 
     @property
     def id(self) -> str:
-        """Return a hash of the trial's content: equal trials have one id."""
-        text = json.dumps(self.settings, sort_keys=True)
+        """Return a hash of the trial's content and code: equal trials have one id.
+
+        A file is known by what is in it, not by where it is.
+        """
+        content = self.settings
+        content["environment"] = {k: v for k, v in content["environment"].items() if k != FILE}
+        text = json.dumps(content, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -56,6 +80,12 @@ class Run:
     cpu_seconds: float
     wall_seconds: float
     versions: dict[str, str]
+    finished: float = 0.0  # seconds since 1970; 0 if it was not recorded
+
+    @property
+    def code(self) -> Code:
+        """Return the code that the run was made by."""
+        return Code.of(self.settings.get("code"), self.versions.get("rbmle", "unknown"))
 
     @property
     def dataset(self) -> str:
@@ -100,6 +130,7 @@ def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Ru
         cpu_seconds=time.thread_time() - cpu,
         wall_seconds=time.perf_counter() - wall,
         versions=versions(),
+        finished=time.time(),
     )
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from rbmle.core.files import write_text
+from rbmle.experiments.code import own_code
 from rbmle.experiments.versions import versions
 
 Record = dict[str, Any]  # JSON
 
 
 def kept(folder: Path, settings: Record, measure: Callable[[], Record]) -> Record:
-    """Return what the folder has for these settings and versions; measure it if there is nothing."""
-    content = {"settings": settings, "versions": versions()}
+    """Return what the folder has for these settings, versions and code; measure it if there is nothing."""
+    content = {"settings": settings, "versions": versions(), "code": own_code().settings}
     text = json.dumps(content, sort_keys=True)
     path = folder / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}.json"
     try:

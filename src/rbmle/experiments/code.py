@@ -1,0 +1,149 @@
+"""Which code decides a trial: rbmle's own, and the modules that a policy from outside is made of."""
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import rbmle
+from rbmle.core.errors import SettingError
+from rbmle.experiments.versions import NAMES
+
+# What decides, and what poses the problem; the rest shows, stores or serves.
+FOLDERS = ("core", "datasets", "engine", "environments", "likelihoods", "models", "policies")
+FILES = ("experiments/trial.py",)
+DIGEST_BYTES = 8
+SHOWN = 8  # characters of a digest in a message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """The code of a run: equal codes make equal runs of equal trials."""
+
+    version: str  # of rbmle
+    digest: str  # of rbmle's files; empty if it was not recorded
+    outside: tuple[tuple[str, str], ...] = ()  # module and digest
+
+    @property
+    def title(self) -> str:
+        """Return the code in a few characters, the outside last."""
+        parts = [self.digest[:SHOWN] or "unknown"]
+        return "+".join([*parts, *(digest[:SHOWN] for _, digest in self.outside)])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the code as JSON."""
+        return {"version": self.version, "digest": self.digest, "outside": dict(self.outside)}
+
+    @staticmethod
+    def of(settings: Mapping[str, Any] | None, version: str = "unknown") -> "Code":
+        """Return the code that a run recorded; `version` is for a run that recorded none."""
+        if not settings:
+            return Code(version=version, digest="")
+        outside = tuple(sorted(dict(settings.get("outside", {})).items()))
+        return Code(
+            version=str(settings["version"]), digest=str(settings["digest"]), outside=outside
+        )
+
+
+def own_code() -> Code:
+    """Return the code of rbmle as it is on disk, read once in a process."""
+    return Code(version=rbmle.__version__, digest=_own_digest())
+
+
+@cache
+def _own_digest() -> str:
+    """Return the digest of the files that decide."""
+    root = Path(rbmle.__file__).parent
+    paths = [path for folder in FOLDERS for path in (root / folder).rglob("*.py")]
+    paths += [root / name for name in FILES]
+    return _digest({path.relative_to(root).as_posix(): path.read_bytes() for path in paths})
+
+
+def outside_code(*values: Any) -> tuple[tuple[str, str], ...]:
+    """Return the modules outside rbmle that values and their parts come from, with their digests."""
+    kinds = [kind for part in _parts(values) for kind in _kinds(part)]
+    names = {kind.__module__: kind for kind in kinds if not _is_known(kind.__module__)}
+    return tuple((name, _module_digest(name, names[name])) for name in sorted(names))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield a value and all that its fields hold."""
+    yield value
+    if is_dataclass(value):
+        for part in fields(value):
+            yield from _parts(getattr(value, part.name))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _parts(item)
+
+
+def _kinds(part: Any) -> tuple[Any, ...]:
+    """Return where the code of a part stands: its classes, or the function that it is."""
+    return (part,) if inspect.isroutine(part) or inspect.isclass(part) else type(part).__mro__
+
+
+def _is_known(module: str | None) -> bool:
+    """Return whether a module is Python's own, or of a package whose version is recorded."""
+    root = (module or "builtins").partition(".")[0]
+    return root in NAMES or root in sys.stdlib_module_names
+
+
+@cache  # by the class: a module that is loaded again has another
+def _module_digest(name: str, kind: Any) -> str:
+    """Return the digest of a module and of those beside it that it uses."""
+    sources: dict[str, bytes] = {}
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        module = sys.modules.get(current)
+        if current in sources or module is None:
+            continue
+        source = _source(module)
+        if source is None:
+            try:
+                source = inspect.getsource(kind).encode()
+            except (OSError, TypeError):
+                raise SettingError(
+                    f"{kind.__qualname__} has no source that can be read, so that its runs could not be "
+                    "told from those of other code; define it in a file"
+                ) from None
+        sources[current] = source
+        waiting += [other for other in _used(module) if _is_beside(name, other)]
+    return _digest(sources)
+
+
+def _source(module: ModuleType) -> bytes | None:
+    """Return the bytes of a module's file, or None if it has none."""
+    path = getattr(module, "__file__", None)
+    return Path(path).read_bytes() if path and Path(path).is_file() else None
+
+
+def _used(module: ModuleType) -> set[str]:
+    """Return the names of the modules that a module has names of."""
+    return {
+        str(value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", ""))
+        for value in vars(module).values()
+    }
+
+
+def _is_beside(name: str, other: str) -> bool:
+    """Return whether a module is of the same package as another, or a file of the same folder."""
+    if name.partition(".")[0] == other.partition(".")[0]:
+        return True
+    files = [getattr(sys.modules.get(each), "__file__", None) for each in (name, other)]
+    return None not in files and Path(str(files[0])).parent == Path(str(files[1])).parent
+
+
+def _digest(sources: Mapping[str, bytes]) -> str:
+    """Return the digest of named texts."""
+    total = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for name in sorted(sources):
+        total.update(f"{name} {len(sources[name])}\n".encode())
+        total.update(sources[name])
+    return total.hexdigest()
