@@ -158,10 +158,12 @@ def test_the_regret_at_another_round_is_asked_for() -> None:
         mean_table(summary, PAPER, rounds=2)
 
 
-def test_a_mean_over_several_settings_is_marked(tmp_path: Path) -> None:
-    runs = [run("zoo", "neural-ts", s, [1], settings=f"NeuralTS(exploration={s})") for s in (0, 1)]
-    assert entries(mean_table(summarise(runs))) == [["1.0†"]]
-    assert "several settings" in page_of(summarise(runs), tmp_path)
+def test_settings_that_differ_are_rows_of_their_own(tmp_path: Path) -> None:
+    runs = [run("zoo", "neural-ts", s, [s], settings=f"NeuralTS(exploration={s})") for s in (1, 2)]
+    summary = summarise(runs)
+    assert summary.policies == ("neural-ts (exploration=1)", "neural-ts (exploration=2)")
+    assert entries(mean_table(summary)) == [["1.0"], ["2.0"]]
+    assert "NeuralTS (exploration=2)" in page_of(summary, tmp_path)
 
 
 def test_ours_stands_beside_the_published() -> None:

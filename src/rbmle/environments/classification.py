@@ -9,7 +9,7 @@ import numpy as np
 
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Encoding
-from rbmle.datasets import Dataset, load
+from rbmle.datasets import DATASETS, Dataset, load
 from rbmle.environments.base import Round
 
 
@@ -58,6 +58,12 @@ class Classification:
         return len(self.data.labels)
 
     @property
+    def file(self) -> str | None:
+        """Return where the data are, or None if they have a name of the registry."""
+        is_registered = self.dataset in DATASETS
+        return None if is_registered else str(Path(self.dataset).expanduser().resolve())
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Return the data by what is in them, and how they are prepared."""
         data = self.data
@@ -68,6 +74,7 @@ class Classification:
             "target": self.target,
             "preprocessing": self.preprocessing,
             **({} if data.reading is None else data.reading.settings),
+            "file": self.file,
         }
 
     @property

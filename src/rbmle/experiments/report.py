@@ -13,7 +13,6 @@ from rbmle.experiments.standings import standings
 from rbmle.experiments.styles import styles
 from rbmle.experiments.summary import Problem, Summary, policy_title
 from rbmle.experiments.tables import (
-    MIXED,
     OURS,
     Entry,
     Published,
@@ -98,12 +97,6 @@ def _lead(summary: Summary) -> str:
 
 def _notices(summary: Summary, published: Published | None) -> Iterable[str]:
     """Yield what a reader must know before any number."""
-    mixed = [cell for cell in summary.cells if len(cell.settings) > 1]
-    if mixed:
-        names = ", ".join(
-            f"{policy_title(cell.policy)} on {summary.title(cell.problem)}" for cell in mixed
-        )
-        yield f"Numbers marked {MIXED} are means over several settings of a policy: {names}."
     if len({len(cell.seeds) for cell in summary.cells}) > 1:
         most = max(len(cell.seeds) for cell in summary.cells)
         fewer = sum(len(cell.seeds) < most for cell in summary.cells)
@@ -171,8 +164,8 @@ def _settings(summary: Summary) -> str:
     for policy in summary.policies:
         used: dict[str, list[str]] = {}
         for cell in summary.cells:
-            for settings in cell.settings if cell.policy == policy else ():
-                used.setdefault(settings, []).append(summary.title(cell.problem))
+            if cell.policy == policy:
+                used.setdefault(cell.settings, []).append(summary.title(cell.problem))
         entries = [
             f"<li>{escape(', '.join(where))}: <code>{escape(settings)}</code></li>"
             for settings, where in used.items()

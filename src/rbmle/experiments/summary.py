@@ -1,32 +1,27 @@
 """Runs, summarised: for each problem and policy the mean and the deviation over its runs."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from rbmle.experiments.trial import Run
+from rbmle.experiments.code import Code
+from rbmle.experiments.naming import file_names, labels
+from rbmle.experiments.trial import FILE, Run
+from rbmle.policies import POLICIES
+from rbmle.policies.specification import title_of
 
+Variant = tuple[str, str, Code]  # a policy's name, its settings, and the code that played it
 POINTS = 300  # of a curve that is drawn
+APART = " ("  # between a policy's name and what tells it from others of that name
 SHORT = 12  # characters of a detail in a title: enough of a digest to tell it from another
 
-# How names are shown; the order is that of the paper's tables.
-POLICY_TITLES = {
-    "neural-rbmle-ga": "NeuralRBMLE-GA",
-    "neural-rbmle-pc": "NeuralRBMLE-PC",
-    "neural-ucb": "NeuralUCB",
-    "neural-ts": "NeuralTS",
-    "deep-fpl": "DeepFPL",
-    "bootstrapped-nn": "BootstrappedNN",
-    "lin-rbmle": "LinRBMLE",
-    "lin-ucb": "LinUCB",
-    "lin-ts": "LinTS",
-    "epsilon-greedy": "EpsilonGreedy",
-    "uniform": "Uniform",
-}
+# How names are shown; the order is that of the registry, which is that of the paper's tables.
+POLICY_TITLES = {name: title_of(kind) for name, kind in POLICIES.items()}
 DATASET_TITLES = {
     "adult": "Adult",
     "covertype": "Covertype",
@@ -45,6 +40,7 @@ class Problem:
     preprocessing: str  # empty if the environment states none
     horizon: int
     details: tuple[tuple[str, str], ...] = ()  # what else the environment states, by name
+    file: str = field(default="", compare=False)  # where the data were read, if in a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,30 +57,39 @@ class Cell:
     """A policy on a problem: what its runs have in the mean, and how far they differ."""
 
     problem: Problem
-    policy: str
+    policy: str  # its name, with what tells it from others of that name
     seeds: tuple[int, ...]  # one for each run
-    settings: tuple[str, ...]  # the different ones; more than one should not be averaged
+    ids: tuple[str, ...]  # one for each run
+    settings: str
+    code: Code
     versions: tuple[dict[str, str], ...]  # the different ones
     cpu_seconds: float  # of a run, in the mean
-    whole: Curve  # after every round
+    regrets: Float[np.ndarray, "runs rounds"] = field(repr=False)  # cumulative
+
+    @property
+    def whole(self) -> Curve:
+        """Return the curve after every round."""
+        std = self.regrets.std(axis=0, ddof=1) if len(self.regrets) > 1 else None
+        rounds = np.arange(1, self.problem.horizon + 1)
+        return Curve(rounds=rounds, mean=self.regrets.mean(axis=0), std=std)
 
     @property
     def curve(self) -> Curve:
         """Return the curve at no more than 300 rounds, the first and the last among them."""
-        horizon = self.problem.horizon
+        horizon, whole = self.problem.horizon, self.whole
         kept = np.unique(np.linspace(0, horizon - 1, min(horizon, POINTS)).round().astype(int))
-        std = None if self.whole.std is None else self.whole.std[kept]
-        return Curve(rounds=self.whole.rounds[kept], mean=self.whole.mean[kept], std=std)
+        std = None if whole.std is None else whole.std[kept]
+        return Curve(rounds=whole.rounds[kept], mean=whole.mean[kept], std=std)
 
     @property
     def mean(self) -> float:
         """Return the mean of the final regret."""
-        return float(self.whole.mean[-1])
+        return float(self.regrets[:, -1].mean())
 
     @property
     def std(self) -> float | None:
         """Return the deviation of the final regret with divisor n − 1; None for one run."""
-        return None if self.whole.std is None else float(self.whole.std[-1])
+        return self.at(self.problem.horizon)[1]
 
     def at(self, rounds: int) -> tuple[float, float | None]:
         """Return mean and deviation of the regret after some rounds."""
@@ -93,8 +98,8 @@ class Cell:
                 f"{self.policy} on {self.problem.dataset} was played for {self.problem.horizon} "
                 f"rounds; its regret after {rounds} is not known, ask for one from 1 on"
             )
-        std = self.whole.std
-        return float(self.whole.mean[rounds - 1]), None if std is None else float(std[rounds - 1])
+        there = self.regrets[:, rounds - 1]
+        return float(there.mean()), float(there.std(ddof=1)) if len(there) > 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +116,12 @@ class Summary:
     @property
     def policies(self) -> tuple[str, ...]:
         """Return the policies in the paper's order, then others by name."""
-        return tuple(sorted({cell.policy for cell in self.cells}, key=_policy_place))
+        return tuple(
+            sorted(
+                {cell.policy for cell in self.cells},
+                key=lambda policy: (_policy_place(policy), policy),
+            )
+        )
 
     @property
     def runs(self) -> int:
@@ -125,9 +135,19 @@ class Summary:
                 return cell
         return None
 
+    def name(self, problem: Problem) -> str:
+        """Return the dataset's name; of files that share it, the ends of their paths that do not."""
+        same = [other.file for other in self.problems if other.dataset == problem.dataset]
+        return (
+            file_names(same)[problem.file]
+            if len(set(same)) > 1 and problem.file
+            else problem.dataset
+        )
+
     def title(self, problem: Problem) -> str:
         """Return the dataset's title, with what tells it from other problems on that dataset."""
-        same = [other for other in self.problems if other.dataset == problem.dataset]
+        name = self.name(problem)
+        same = [other for other in self.problems if self.name(other) == name]
         apart = []
         if len({other.preprocessing for other in same}) > 1:
             apart.append(problem.preprocessing or "no preprocessing stated")
@@ -138,46 +158,66 @@ class Summary:
         for detail, value in problem.details:
             if any((detail, value) not in other.details for other in twins):
                 apart.append(f"{detail} {value[:SHORT]}")
-        name = DATASET_TITLES.get(problem.dataset, problem.dataset)
-        return f"{name} ({', '.join(apart)})" if apart else name
+        shown = DATASET_TITLES.get(name, name)
+        return f"{shown} ({', '.join(apart)})" if apart else shown
 
 
 def policy_title(policy: str) -> str:
-    """Return how a policy is called in tables."""
-    return POLICY_TITLES.get(policy, policy)
+    """Return how a policy is called in tables; what tells it from others of its name stays."""
+    name, opening, apart = policy.partition(APART)
+    return POLICY_TITLES.get(name, name) + opening + apart
 
 
 def summarise(runs: Iterable[Run]) -> Summary:
     """Return the summary of runs. A run that comes twice counts once.
 
-    Runs that differ in their environment or horizon are never averaged.
+    Runs that differ in their environment or horizon, in the settings of their policy, or in the code
+    that made them, are never averaged.
     """
-    groups: dict[tuple[Problem, str], dict[tuple[str, int], Run]] = {}
+    groups: dict[tuple[Problem, Variant], dict[tuple[str, int], Run]] = {}
     for run in runs:
         if len(run.regrets):
-            key = (_problem(run), run.policy)
-            groups.setdefault(key, {})[run.id, run.seed] = run
-    places = sorted(groups, key=lambda key: (_problem_place(key[0]), _policy_place(key[1])))
-    return Summary(cells=tuple(_cell(*key, runs=list(groups[key].values())) for key in places))
+            variant = (run.policy, str(run.settings.get("settings", "")), run.code)
+            groups.setdefault((_problem(run), variant), {})[run.id, run.seed] = run
+    rows = _rows(groups)
+    places = sorted(
+        groups, key=lambda key: (_problem_place(key[0]), _policy_place(rows[key[1]]), rows[key[1]])
+    )
+    return Summary(
+        cells=tuple(
+            _cell(problem, rows[variant], list(groups[problem, variant].values()))
+            for problem, variant in places
+        )
+    )
 
 
-def _cell(problem: Problem, policy: str, runs: list[Run]) -> Cell:
+def _rows(keys: Iterable[tuple[Problem, Variant]]) -> dict[Variant, str]:
+    """Return the name of each variant's row: the policy's, if no problem has two variants of it."""
+    listed = list(keys)
+    on = Counter((problem, variant[0]) for problem, variant in listed)
+    several = {policy for (_, policy), count in on.items() if count > 1}
+    variants = dict.fromkeys(variant for _, variant in listed)
+    rows = {variant: variant[0] for variant in variants}
+    for policy in several:
+        same = {v: (v[1], v[2].title) for v in variants if v[0] == policy}
+        rows |= {v: f"{policy}{APART}{label})" for v, label in labels(same).items()}
+    return rows
+
+
+def _cell(problem: Problem, row: str, runs: list[Run]) -> Cell:
     """Return the cell of runs that may be averaged."""
     runs = sorted(runs, key=lambda run: (run.seed, run.id))
-    regrets = np.array([np.cumsum(run.regrets, dtype=np.float64) for run in runs])
     versions = {json.dumps(run.versions, sort_keys=True): run.versions for run in runs}
     return Cell(
         problem=problem,
-        policy=policy,
+        policy=row,
         seeds=tuple(run.seed for run in runs),
-        settings=tuple(sorted({str(run.settings.get("settings", "")) for run in runs})),
+        ids=tuple(run.id for run in runs),
+        settings=str(runs[0].settings.get("settings", "")),
+        code=runs[0].code,
         versions=tuple(versions[key] for key in sorted(versions)),
         cpu_seconds=float(np.mean([run.cpu_seconds for run in runs])),
-        whole=Curve(
-            rounds=np.arange(1, problem.horizon + 1),
-            mean=regrets.mean(axis=0),
-            std=regrets.std(axis=0, ddof=1) if len(runs) > 1 else None,
-        ),
+        regrets=np.array([np.cumsum(run.regrets, dtype=np.float64) for run in runs]),
     )
 
 
@@ -188,6 +228,7 @@ def _problem(run: Run) -> Problem:
         dataset=stated.pop("name"),
         preprocessing=stated.pop("preprocessing", ""),
         horizon=len(run.regrets),
+        file=stated.pop(FILE, ""),
         details=tuple(sorted((name, value) for name, value in stated.items() if value)),
     )
 
@@ -206,10 +247,10 @@ def _place(name: str, titles: dict[str, str]) -> tuple[int, str]:
 
 def _policy_place(policy: str) -> tuple[int, str]:
     """Return what sorts a policy."""
-    return _place(policy, POLICY_TITLES)
+    return _place(policy.partition(APART)[0], POLICY_TITLES)
 
 
 def _problem_place(problem: Problem) -> tuple[Any, ...]:
     """Return what sorts a problem."""
     place = _place(problem.dataset, DATASET_TITLES)
-    return (place, problem.preprocessing, problem.horizon, problem.details)
+    return (place, problem.file, problem.preprocessing, problem.horizon, problem.details)

@@ -9,7 +9,6 @@ from rbmle.experiments.summary import Cell, Problem, Summary, policy_title
 
 OURS = "neural-rbmle-ga"  # the policy that should win
 CLOSE = 0.01  # "within 1% performance difference are regarded as equally competitive", table 1
-MIXED = "†"  # marks a mean over several settings of a policy
 
 Statistic = Literal["mean", "std"]
 DIGITS: dict[Statistic, int] = {"mean": 1, "std": 2}  # after the point, as in the paper
@@ -224,7 +223,7 @@ def _table(
                 Entry()
                 if cell is None or number is None
                 else Entry(
-                    text=f"{number:.{digits}f}" + MIXED * (len(cell.settings) > 1),
+                    text=f"{number:.{digits}f}",
                     is_best=close is not None and _is_close(number, best, close),
                 )
                 for cell, number in zip(cells, numbers, strict=True)
