@@ -23,7 +23,7 @@ from rbmle.experiments.campaign import campaign
 from rbmle.experiments.executors import Processes, RayCluster, Serial, executor
 from rbmle.experiments.store import Store
 from rbmle.experiments.trial import Run, Trial, play
-from rbmle.policies.choices import policies
+from rbmle.policies.specification import policy_from, specifications
 
 QUIET = Console(quiet=True)
 RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]
@@ -126,8 +126,8 @@ def test_executors_have_names() -> None:
 
 
 def test_settings_reach_the_policy() -> None:
-    chosen = policies(
-        ["neural-ucb", "neural-ts"],
+    specs, notes = specifications(
+        "neural-ucb,neural-ts,lin-ucb",
         [
             "neural-ucb.exploration=0.5",
             "neural-ucb.precision=Exact()",
@@ -136,33 +136,66 @@ def test_settings_reach_the_policy() -> None:
             "*.model.memory=Memory(keep='window', size=9)",
         ],
     )
-    first: Any = chosen["neural-ucb"]
-    second: Any = chosen["neural-ts"]
+    first, second, third = (spec.policy() for spec in specs)  # type: Any, Any, Any
     assert (first.exploration, first.precision, first.model.ridge) == (0.5, Exact(), 0.1)
     assert second.model.likelihood == Bernoulli()
     assert second.model.memory.size == 9
+    assert third.model.ridge == 0.1
+    (note,) = notes
+    assert note.endswith("leaves as they are, without that setting: lin-ucb.")
+
+
+def test_one_policy_may_be_named_with_several_settings() -> None:
+    text = 'neural-ucb:exploration=1:model.memory=Memory(keep="window",size=50),neural-ucb:exploration=2'
+    specs, _ = specifications(f"{text}, neural-ucb exploration=2", ["neural-ucb.model.ridge=0.5"])
+    first, second = (spec.policy() for spec in specs)  # type: Any, Any
+    assert (first.exploration, first.model.memory.size, first.model.ridge) == (1.0, 50, 0.5)
+    assert (second.exploration, second.model.ridge) == (2.0, 0.5)
+    assert {spec.name for spec in specs} == {"neural-ucb"}
+
+
+@pytest.mark.parametrize("text", ["bernoulli", "Bernoulli", "Bernoulli()"])
+def test_a_part_is_named_as_one_likes(text: str) -> None:
+    policy: Any = policy_from(f"neural-ucb:model.likelihood={text}")
+    assert policy.model.likelihood == Bernoulli()
+
+
+def test_a_policy_comes_from_a_name_a_class_or_itself() -> None:
+    policy = NeuralUCB(exploration=0.5)
+    assert policy_from("neural-ucb:exploration=0.5") == policy
+    assert policy_from(NeuralUCB) == NeuralUCB()
+    assert policy_from(policy) is policy
+    for wrong in (3, None, Bernoulli, Bernoulli()):
+        with pytest.raises(SettingError, match="not a policy"):
+            policy_from(wrong)  # type: ignore[arg-type]  # the point of the test
 
 
 @pytest.mark.parametrize(
-    ("names", "settings", "message"),
+    ("text", "settings", "message"),
     [
-        (["neural-ubc"], [], "no policy 'neural-ubc'; there are neural-rbmle-ga"),
-        (["lin-ucb"], ["lin-ucb.explore=1"], "no setting 'explore'; it has model, exploration"),
-        (["lin-ucb"], ["lin-ts.exploration=1"], "not among the policies lin-ucb"),
-        (["lin-ucb"], ["lin-ucb"], "write policy.key=value"),
-        (
-            ["lin-ucb"],
-            ["lin-ucb.exploration=-1"],
-            "`exploration` must be a finite number, 0 or more, got -1",
-        ),
-        (["lin-ucb"], ["lin-ucb.exploration.deeper=1"], "float has no setting 'deeper'"),
+        ("neural-ubc", [], "no policy 'neural-ubc'; there are neural-rbmle-ga"),
+        ("lin-ucb", ["lin-ucb.explore=1"], "no setting 'explore'; it has model, exploration"),
+        ("lin-ucb", ["lin-ts.exploration=1"], "not among the policies lin-ucb"),
+        ("lin-ucb", ["lin-ucb"], "write policy.key=value"),
+        ("lin-ucb", ["lin-ucb.exploration=-1"], "must be a finite number, 0 or more"),
+        ("lin-ucb", ["lin-ucb.exploration=abc"], "`exploration` must be a number, got abc"),
+        ("lin-ucb", ["lin-ucb.exploration=True"], "`exploration` must be a number, got True"),
+        ("lin-ucb", ["lin-ucb.exploration.deeper=1"], "float has no setting 'deeper'"),
+        ("lin-ucb", ["*.model.network.width=5"], "none of the policies lin-ucb has a setting"),
+        ("neural-ucb:model.network.width=5.5", [], "`width` must be a whole number, got 5.5"),
+        ("neural-ucb:model.network.start=no", [], "`start` must be standard or paired, got no"),
+        ("neural-ucb:model.likelihood=exact", [], r"a Likelihood \(Bernoulli, Gaussian, Mixture\)"),
+        ("neural-ucb:model.memory=Memory(sice=1)", [], "Memory has no setting 'sice'"),
+        ("neural-ucb:exploration", [], "write key=value"),
+        ("nowhere:Nobody", [], "cannot be imported"),
+        ("json:JSONEncoder", [], "is not a policy: it has no init, index"),
+        ("os:getcwd", [], "expected a class"),
+        (" , ", [], "no policy is named"),
     ],
 )
-def test_a_mistaken_setting_gets_a_message(
-    names: list[str], settings: list[str], message: str
-) -> None:
+def test_a_mistaken_setting_gets_a_message(text: str, settings: list[str], message: str) -> None:
     with pytest.raises(SettingError, match=message):
-        policies(names, settings)
+        specifications(text, settings)
 
 
 def test_run_shows_a_table_and_writes_records(tmp_path: Path) -> None:

@@ -13,14 +13,15 @@ from rbmle.cli import app
 from rbmle.core.errors import SettingError
 from rbmle.experiments.store import Store
 from rbmle.policies import POLICIES
+from rbmle.policies.specification import specified
 from rbmle.studies import STUDIES, Plan, Tuned, base, table_3, table_3_dense
 from rbmle.studies.dense_inverse import Inversion, Update, sherman_morrison, sizes_that_fit
 from rbmle.studies.memory import free_bytes
 from rbmle.studies.progress import seconds_left
 from rbmle.studies.published import DATASETS, TABLE_1, TABLE_2
 from rbmle.studies.step_time import PARAMETERS, TimedExact, timed
-from rbmle.studies.tuned import CONSTANTS, GRID, Choice
-from rbmle.studies.tuning import edges, grid
+from rbmle.studies.tuned import CONSTANTS, GRID, Choice, Data
+from rbmle.studies.tuning import edges, grids
 
 
 @pytest.fixture(autouse=True)
@@ -50,9 +51,12 @@ def test_the_tables_have_the_papers_size() -> None:
 
 def test_every_policy_is_tuned_on_the_same_grid() -> None:
     assert {1.0, 1e-1, 1e-3, 1e-5} <= set(GRID)  # the paper's
-    found = grid(base.POLICIES)
-    assert len(found) == 6 * len(GRID)  # BootstrappedNN has no such constant
-    assert {name for name, _ in found} >= {"neural-ucb@0.1", "lin-rbmle@1e-05"}
+    found = grids([specified(name) for name in base.POLICIES])
+    assert [grid.spec.name for grid in found] == [
+        name for name in base.POLICIES if name != "bootstrapped-nn"
+    ]  # which has no such constant
+    assert {grid.values for grid in found} == {GRID}
+    assert {grid.setting for grid in found} == {"bias", "exploration"}
 
 
 def test_a_study_runs_and_writes_its_files(tmp_path: Path) -> None:
@@ -128,12 +132,15 @@ def test_the_shipped_constants_are_of_this_grid_and_of_seeds_not_reported() -> N
 
 def test_a_study_says_where_its_constants_come_from() -> None:
     tuned = Tuned(choices={"standard/adult/neural-ucb": _choice(0.1)}, source="from mine.json")
+    adult = Data(preprocessing="standard", name="adult")
     assert tuned.policy("neural-ucb", "adult", "standard").exploration == 0.1
     assert tuned.policy("neural-ucb", "adult", "paper") == POLICIES["neural-ucb"]()
     assert "from mine.json, chosen on 1 unreported seed and 7 rounds; on magic the default" in (
-        tuned.origin("standard", ["adult", "magic"])
+        tuned.origin([adult, Data(preprocessing="standard", name="magic")])
     )
-    assert "nothing is tuned" in tuned.origin("paper", ["adult"])
+    assert tuned.origin([adult], ["neural-ucb", "lin-ts"]).endswith("not tuned: lin-ts on adult.")
+    other = Data(preprocessing="paper", name="adult")
+    assert "nothing is tuned" in tuned.origin([other])
 
 
 def test_given_constants_take_the_place_of_shipped_ones(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from rbmle.cli.app import app
@@ -10,15 +11,33 @@ from rbmle.cli.app import app
 
 @app.command()
 def policies() -> None:
-    """List the policies, with their index and their settings."""
+    """List the policies, with their index and their settings, and where they come from."""
+    from rbmle.core.errors import SettingError
     from rbmle.policies import POLICIES
+    from rbmle.policies.outside import imported, installed
 
-    table = Table("policy", "class", "what its index is", "settings", show_lines=True)
+    table = Table("policy", "class", "what its index is", "settings", "from", show_lines=True)
     for name, kind in POLICIES.items():
-        formula = (kind.__doc__ or "").strip().splitlines()[0]
-        settings = ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]  # policies are dataclasses
-        table.add_row(name, kind.__name__, formula, settings)
+        table.add_row(name, *_described(kind), "rbmle")
+    others = installed()
+    for each in others:
+        same = [other.package for other in others if other.name == each.name and other != each]
+        claimed = "rbmle" if each.name in POLICIES else ", ".join(same)
+        clash = f"the name is {claimed}'s too: write {each.path}" if claimed else ""
+        try:
+            words = _described(imported(each.path))
+        except SettingError as error:
+            words = (each.path, str(error), "")
+        origin = f"{each.package}; {clash}" if clash else each.package
+        table.add_row(each.name, *(escape(word) for word in words), escape(origin))
     Console().print(table)
+
+
+def _described(kind: type) -> tuple[str, str, str]:
+    """Return a policy's class, its formula, and its settings."""
+    formula = ((kind.__doc__ or "").strip().splitlines() or [""])[0]
+    settings = ", ".join(f.name for f in fields(kind))
+    return kind.__name__, formula, settings
 
 
 @app.command()

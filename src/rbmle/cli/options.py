@@ -1,6 +1,7 @@
 """Options that several commands share, and how their values are read."""
 
-from collections.abc import Iterable
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,26 +10,69 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from rbmle.environments import Environment
+    from rbmle.policies.specification import Specification
 
+Datasets = Annotated[
+    str, typer.Option("--dataset", help="Names or paths of datasets, with commas between.")
+]
+Target = Annotated[str | None, typer.Option(help="The label's column, for a path.")]
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", envvar="RBMLE_DATA", help="Folder with datasets as Parquet files."),
 ]
 Drop = Annotated[str, typer.Option(help="Columns of a file to leave out, with commas between.")]
+Preprocessing = Annotated[str, typer.Option("--preprocess", help="standard or paper.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="policy.key=value; * in place of the policy for all that have it."),
+]
 Jobs = Annotated[int, typer.Option(help="Trials at a time; -1 for one on each core.")]
 ExecutorName = Annotated[
     str, typer.Option("--executor", help="serial, processes, ray, or a ray:// address.")
 ]
-Preprocessing = Annotated[str, typer.Option("--preprocess", help="standard or paper.")]
 
 
-def tell_readings(environments: "Iterable[Environment]", console: Console) -> None:
-    """Print how each file of the user's own was read."""
-    from rbmle.environments import Classification
+def environments(
+    dataset: str,
+    target: str | None,
+    drop: str,
+    preprocess: str,
+    data_dir: Path | None,
+    console: Console,
+) -> dict[str, "Environment"]:
+    """Return the problem of each dataset that is named, and print how a file was read."""
+    from rbmle.environments import SYNTHETIC, Classification
 
-    for world in environments:
-        if isinstance(world, Classification) and world.notice:
+    found: dict[str, Environment] = {}
+    for name in listed(dataset):
+        if name in SYNTHETIC:
+            found[name] = SYNTHETIC[name]
+            continue
+        world = Classification(
+            dataset=name,
+            target=target,
+            drop=tuple(listed(drop)),
+            preprocessing=preprocess,
+            data_dir=data_dir,
+        )
+        if world.notice:
             console.print(world.notice, markup=False, highlight=False, soft_wrap=True)
+        found[name] = world
+    return found
+
+
+def named_policies(
+    text: str, settings: list[str] | None, console: Console
+) -> list["Specification"]:
+    """Return the policies that are named, those of modules in the current folder among them."""
+    from rbmle.policies.specification import specifications
+
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    specs, notes = specifications(text, settings or [])
+    for note in notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+    return specs
 
 
 def listed(text: str) -> list[str]:

@@ -7,7 +7,18 @@ import typer
 from rich.console import Console
 
 from rbmle.cli.app import app
-from rbmle.cli.options import DataDir, ExecutorName, Jobs, Preprocessing, listed
+from rbmle.cli.options import (
+    DataDir,
+    Datasets,
+    Drop,
+    ExecutorName,
+    Jobs,
+    Preprocessing,
+    Settings,
+    Target,
+    environments,
+    named_policies,
+)
 from rbmle.cli.running import run_missing
 from rbmle.core.errors import SettingError
 
@@ -53,66 +64,85 @@ def reproduce(
 
 @app.command()
 def tune(
-    dataset: Annotated[str, typer.Option(help="Names of datasets, with commas between.")],
-    policy: Annotated[str, typer.Option(help="Names of policies, or 'paper'.")] = "paper",
+    dataset: Datasets,
+    policy: Annotated[
+        str, typer.Option(help="Policies with commas between, or 'paper'.")
+    ] = "paper",
+    grid: Annotated[
+        str | None, typer.Option(help="A setting and what to try: exploration=0.01,0.1,1.")
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each trial.")] = 5000,
     seeds: Annotated[int, typer.Option(min=1, help="Trials of each, on seeds not reported.")] = 3,
+    target: Target = None,
+    drop: Drop = "",
     preprocess: Preprocessing = "standard",
+    settings: Settings = None,
     jobs: Jobs = -1,
     executor: ExecutorName = "processes",
     out: Annotated[Path, typer.Option(help="Folder for runs and tuned.json.")] = RESULTS / "tune",
     data_dir: DataDir = None,
 ) -> None:
     """Choose the constant of each policy on the paper's grid, and record how it was chosen."""
-    from rbmle.environments import Classification
     from rbmle.experiments.summary import summarise
     from rbmle.experiments.tables import markdown
     from rbmle.studies.base import POLICIES
-    from rbmle.studies.tuned import CONSTANTS, Tuned
-    from rbmle.studies.tuning import choices, edges, grid_table, tuning_trials
+    from rbmle.studies.tuned import Tuned
+    from rbmle.studies.tuning import choices, edges, grid_table, grids, tuning_trials
 
     console = Console()
-    names = [
-        name for name in (POLICIES if policy == "paper" else listed(policy)) if name in CONSTANTS
-    ]
-    if not names:
-        raise SettingError(f"{policy} has no constant to tune; there are {', '.join(CONSTANTS)}")
+    names = ",".join(POLICIES) if policy == "paper" else policy
+    specs = named_policies(names, settings, console)
+    tried = grids(specs, grid)
+    if left := [spec.name for spec in specs if spec not in [each.spec for each in tried]]:
+        console.print(f"Nothing to tune in {', '.join(left)}.", soft_wrap=True)
     path = out / "tuned.json"
     known = Tuned.read(path) if path.exists() else Tuned()
-    worlds = [
-        Classification(dataset=name, preprocessing=preprocess, data_dir=data_dir)
-        for name in listed(dataset)
-    ]
-    trials = tuning_trials(names, worlds, rounds, seeds)
+    worlds = environments(dataset, target, drop, preprocess, data_dir, console).values()
+    trials = tuning_trials(tried, worlds, rounds, seeds)
     summary = summarise(run_missing(trials, out, executor, jobs, console))
     for problem in summary.problems:
-        console.print(markdown(grid_table(summary, problem)), markup=False, soft_wrap=True)
-    found = choices(summary)
+        text = markdown(grid_table(summary, problem, tried))
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    found = choices(summary, tried)
     if at_edges := edges(found):
         console.print(
-            f"Warning: at an edge of the grid, so a better one may lie beyond: {', '.join(at_edges)}."
+            f"Warning: at an edge of the grid, so a better one may lie beyond: {', '.join(at_edges)}.",
+            soft_wrap=True,
         )
     Tuned(choices=known.choices | found).write(path)
-    console.print(f"The choices are in {path}; give them to rbmle reproduce --tuned {path}.")
+    console.print(
+        f"The choices are in {path}; give them to rbmle run or rbmle reproduce by --tuned {path}.",
+        soft_wrap=True,
+    )
 
 
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that run, tune or reproduce wrote.")],
     out: Annotated[Path | None, typer.Option(help="The page; report.html in the folder.")] = None,
+    all_code: Annotated[
+        bool, typer.Option("--all-code", help="Show runs of all code there is, each by itself.")
+    ] = False,
 ) -> None:
-    """Write one self-contained page of all runs in a folder."""
+    """Write one self-contained page of the runs in a folder, those of the current code."""
+    from rbmle.experiments.code import own_code
     from rbmle.experiments.report import write_report
+    from rbmle.experiments.selection import note_on, of_one_code
     from rbmle.experiments.store import Store
     from rbmle.experiments.summary import summarise
     from rbmle.studies import PAPER
 
     if not (folder / "runs").is_dir():
         raise SettingError(f"{folder} has no runs in it; give a folder that rbmle run wrote")
-    path = out or folder / "report.html"
-    summary = summarise(Store(folder=folder / "runs").all())
-    write_report(summary, path, published=PAPER, title="rbmle: all runs of a folder")
-    Console().print(f"The report is in {path}.")
+    console, path = Console(), out or folder / "report.html"
+    runs = list(Store(folder=folder / "runs").all())
+    selection = of_one_code(runs, own_code())
+    note = "" if all_code else note_on(selection, folder)
+    shown = summarise(runs if all_code else selection.used)
+    write_report(shown, path, published=PAPER, title="rbmle: all runs of a folder", note=note)
+    for text in (note, f"The report is in {path}."):
+        if text:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _measure(quick: bool, folder: Path, console: Console) -> None:

@@ -1,7 +1,7 @@
 """Running trials: `rbmle run`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -10,36 +10,43 @@ from rbmle.cli.app import app
 from rbmle.cli.extras import require
 from rbmle.cli.options import (
     DataDir,
+    Datasets,
     Drop,
     ExecutorName,
     Jobs,
     Preprocessing,
-    listed,
-    tell_readings,
+    Settings,
+    Target,
+    environments,
+    named_policies,
 )
 from rbmle.cli.showing import show, write_records
 from rbmle.core.errors import SettingError
 
 if TYPE_CHECKING:
     from rbmle.environments import Environment
+    from rbmle.experiments.trial import Run, Trial
 
 USUAL_ROUNDS = 2000
 
 
 @app.command()
 def run(
-    dataset: Annotated[str, typer.Option(help="Names or paths of datasets, with commas between.")],
-    policy: Annotated[str, typer.Option(help="Names of policies, or 'all'.")] = "all",
+    dataset: Datasets,
+    policy: Annotated[
+        str,
+        typer.Option(help="Policies with commas between, such as lin-ucb:exploration=1; or 'all'."),
+    ] = "all",
     rounds: Annotated[
         int | None, typer.Option(min=1, help="Rounds of each trial; 2,000, or all rows if fewer.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trials of each policy.")] = 3,
-    target: Annotated[str | None, typer.Option(help="The label's column, for a path.")] = None,
+    target: Target = None,
     drop: Drop = "",
     preprocess: Preprocessing = "standard",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="policy.key=value, such as neural-ucb.exploration=0.1."),
+    settings: Settings = None,
+    tuned: Annotated[
+        Path | None, typer.Option(help="Constants that rbmle tune wrote; --set stands before them.")
     ] = None,
     recycle: Annotated[bool, typer.Option(help="Use rows again when they run out.")] = False,
     jobs: Jobs = -1,
@@ -53,53 +60,53 @@ def run(
     data_dir: DataDir = None,
 ) -> None:
     """Compare policies on datasets; runs that are in the folder already are not repeated."""
-    from rbmle.environments import SYNTHETIC, Classification
+    from rbmle.experiments.summary import summarise
     from rbmle.experiments.trial import Trial
-    from rbmle.policies import POLICIES
-    from rbmle.policies.choices import policies as chosen_policies
+    from rbmle.studies.tuned import Data, Tuned
 
     console = Console()
-    names = list(POLICIES) if policy == "all" else listed(policy)
-    chosen = chosen_policies(names, settings or [])
-    worlds: dict[str, Environment] = {
-        name: SYNTHETIC.get(name)
-        or Classification(
-            dataset=name,
-            target=target,
-            drop=tuple(listed(drop)),
-            preprocessing=preprocess,
-            data_dir=data_dir,
-        )
-        for name in listed(dataset)
-    }
-    tell_readings(worlds.values(), console)
-    horizons = {name: _horizon(name, world.rows, rounds, recycle) for name, world in worlds.items()}
+    specs = named_policies(policy, settings, console)
+    worlds = environments(dataset, target, drop, preprocess, data_dir, console)
+    horizons = {name: horizon_of(name, world, rounds, recycle) for name, world in worlds.items()}
+    constants = Tuned() if tuned is None else Tuned.read(tuned)
     trials = [
-        Trial(policy=value, name=name, environment=world, horizon=horizons[problem], seed=seed)
+        Trial(
+            policy=spec.policy(constants.settings(spec.name, Data.of(world))),
+            name=spec.name,
+            environment=world,
+            horizon=horizons[problem],
+            seed=seed,
+        )
         for problem, world in worlds.items()
-        for name, value in chosen.items()
+        for spec in specs
         for seed in range(seeds)
     ]
+    if tuned is not None:
+        data = [Data.of(world) for world in worlds.values()]
+        console.print(constants.origin(data, [spec.name for spec in specs]), soft_wrap=True)
     runs = run_missing(trials, out, executor, jobs, console)
-    show(runs, out, console)
+    summary = summarise(runs)
+    show(summary, out, console)
     if records is not None:
-        write_records(runs, records)
+        write_records(runs, summary, records)
         console.print(f"The records are in {records}.")
 
 
-def _horizon(name: str, rows: int | None, rounds: int | None, recycle: bool) -> int:
+def horizon_of(name: str, world: "Environment", rounds: int | None, recycle: bool) -> int:
     """Return the rounds to play on a problem; a synthetic one has no rows, and no end."""
-    if rows is None:
+    if world.rows is None:
         return rounds or USUAL_ROUNDS
-    if rounds is not None and rounds > rows and not recycle:
+    if rounds is not None and rounds > world.rows and not recycle:
         raise SettingError(
-            f"{rounds} rounds are more than the {rows} rows of {name}; "
-            f"use --rounds {rows} or less, or --recycle"
+            f"{rounds} rounds are more than the {world.rows} rows of {name}; "
+            f"use --rounds {world.rows} or less, or --recycle"
         )
-    return rounds or min(USUAL_ROUNDS, rows)
+    return rounds or min(USUAL_ROUNDS, world.rows)
 
 
-def run_missing(trials: list[Any], out: Path, name: str, jobs: int, console: Console) -> list[Any]:
+def run_missing(
+    trials: "list[Trial]", out: Path, name: str, jobs: int, console: Console
+) -> "list[Run]":
     """Run what is missing, stored in the folder."""
     require("experiments")
     from rbmle.experiments.campaign import campaign

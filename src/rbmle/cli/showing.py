@@ -1,55 +1,51 @@
 """What is shown of runs: tables on the screen, curves and records on disk."""
 
 import json
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from rbmle.core.files import write_text
 
+if TYPE_CHECKING:
+    from rbmle.experiments.summary import Cell, Summary
+    from rbmle.experiments.trial import Run
 
-def show(runs: list[Any], out: Path, console: Console) -> None:
-    """Print a table for each dataset, and draw its curves."""
-    import numpy as np
 
+def show(summary: "Summary", out: Path, console: Console) -> None:
+    """Print a table for each problem, and draw its curves."""
     from rbmle.experiments.figures import regret_curves
 
-    for dataset in dict.fromkeys(run.dataset for run in runs):
-        groups: dict[str, list[Any]] = {}
-        for run in runs:
-            if run.dataset == dataset:
-                groups.setdefault(run.policy, []).append(run)
-        curves = {
-            name: np.cumsum([r.regrets for r in group], axis=1) for name, group in groups.items()
-        }
-        seeds, rounds = next(iter(curves.values())).shape
+    names = Counter(summary.name(problem) for problem in summary.problems)
+    for problem in summary.problems:
+        cells = [cell for cell in summary.cells if cell.problem == problem]
+        title, seeds = summary.title(problem), len(cells[0].seeds)
         table = Table("policy", "regret", "± std", "rounds per CPU second")
-        table.title = f"Regret on {dataset} after {rounds:,} rounds, mean of {seeds} seeds"
+        said = f"Regret on {title} after {problem.horizon:,} rounds, mean of {seeds} seeds"
+        table.title = escape(said)
         for column in table.columns[1:]:
             column.justify = "right"
-        for name in sorted(curves, key=lambda name: float(curves[name][:, -1].mean())):
-            final, cpu = curves[name][:, -1], sum(r.cpu_seconds for r in groups[name])
-            speed = seeds * rounds / cpu
-            table.add_row(
-                name,
-                f"{final.mean():,.1f}",
-                f"{final.std(ddof=min(1, seeds - 1)):,.1f}",
-                f"{speed:,.0f}",
-            )
+        for cell in sorted(cells, key=lambda cell: cell.mean):
+            table.add_row(*_row(cell))
         console.print(table)
-        figure = out / f"{dataset}.png"
-        regret_curves(curves, f"{dataset}, mean of {seeds} seeds", figure)
-        console.print(f"The curves are in {figure}.")
+        name = summary.name(problem)
+        figure = out / f"{_file_name(name if names[name] == 1 else title)}.png"
+        curves = {cell.policy: cell.regrets for cell in cells}
+        regret_curves(curves, f"{title}, mean of {seeds} seeds", figure)
+        console.print(f"The curves are in {figure}.", markup=False, soft_wrap=True)
 
 
-def write_records(runs: list[Any], path: Path) -> None:
+def write_records(runs: "list[Run]", summary: "Summary", path: Path) -> None:
     """Write one record per trial, whole or not at all."""
+    cells = {id: cell for cell in summary.cells for id in cell.ids}
     lines = [
         {
-            "dataset": run.dataset,
-            "policy": run.policy,
+            "dataset": summary.name(cells[run.id].problem),
+            "policy": cells[run.id].policy,
             "seed": run.seed,
             "rounds": len(run.regrets),
             "final_regret": run.final_regret,
@@ -61,3 +57,16 @@ def write_records(runs: list[Any], path: Path) -> None:
         for run in runs
     ]
     write_text(path, json.dumps(lines, indent=1))
+
+
+def _row(cell: "Cell") -> tuple[str, ...]:
+    """Return a policy's row."""
+    std = "–" if cell.std is None else f"{cell.std:,.1f}"
+    speed = cell.problem.horizon / max(cell.cpu_seconds, 1e-9)
+    return escape(cell.policy), f"{cell.mean:,.1f}", std, f"{speed:,.0f}"
+
+
+def _file_name(title: str) -> str:
+    """Return a title as the name of a file."""
+    kept = "".join(c if c.isalnum() or c in "._=+-" else " " for c in title)
+    return "-".join(kept.split())

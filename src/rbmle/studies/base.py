@@ -10,7 +10,7 @@ from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import Table
 from rbmle.experiments.trial import Trial
 from rbmle.studies.published import DATASETS, HORIZONS
-from rbmle.studies.tuned import Tuned
+from rbmle.studies.tuned import Data, Tuned
 
 POLICIES = (
     "neural-rbmle-ga",
@@ -64,10 +64,13 @@ class Plan:
     def note(self, summary: Summary) -> str:
         """Return how much was played, and where the constants come from."""
         rounds = sorted({problem.horizon for problem in summary.problems})
-        datasets = [problem.dataset for problem in summary.problems]
+        data = [
+            Data(preprocessing=self.preprocessing, name=problem.dataset)
+            for problem in summary.problems
+        ]
         return (
             f"{len(self.seeds)} seeds, {' or '.join(f'{n:,}' for n in rounds)} rounds. "
-            f"{self.tuned.origin(self.preprocessing, datasets)}"
+            f"{self.tuned.origin(data)}"
         )
 
     def compared(self, datasets: tuple[str, ...]) -> list[Trial]:

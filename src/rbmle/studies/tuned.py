@@ -2,28 +2,55 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from rbmle.core.errors import SettingError
 from rbmle.core.files import write_text
+from rbmle.environments import Environment
 from rbmle.policies import POLICIES
+from rbmle.policies.specification import policy_with
 
 GRID = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # the paper's, with the decades it leaves out
 FIRST_SEED = 1000  # of tuning; reported seeds begin at 0
+NO_PREPROCESSING = "none"  # of a synthetic problem
 SHIPPED = Path(__file__).parent / "tuned.json"
-CONSTANTS = {
-    "neural-rbmle-ga": "bias",
-    "neural-rbmle-pc": "bias",
-    "neural-ucb": "exploration",
-    "neural-ts": "exploration",
-    "deep-fpl": "exploration",
-    "lin-rbmle": "bias",
-    "lin-ucb": "exploration",
-    "lin-ts": "exploration",
-    "epsilon-greedy": "epsilon",
-}
+FIELDS = ("bias", "exploration", "epsilon")  # how policies call the constant that is tuned
+
+
+def constant_of(kind: type[Any]) -> str | None:
+    """Return the setting of a policy that is tuned, or None if it has none of the usual ones."""
+    names = [f.name for f in fields(kind)]
+    return next((name for name in FIELDS if name in names), None)
+
+
+CONSTANTS = {name: key for name, kind in POLICIES.items() if (key := constant_of(kind))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """What a constant is tuned on."""
+
+    preprocessing: str
+    name: str
+    file: str = ""  # of data that have no name in the registry
+
+    @staticmethod
+    def of(world: Environment) -> "Data":
+        """Return the data of an environment."""
+        stated = world.settings
+        return Data(
+            preprocessing=str(stated.get("preprocessing") or NO_PREPROCESSING),
+            name=str(stated["name"]),
+            file=str(stated.get("file") or ""),
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names by which a choice may know the data; of a file, the longest end first."""
+        parts = PurePath(self.file).with_suffix("").parts if self.file else (self.name,)
+        return ["/".join(parts[place:]).lstrip("/") for place in range(len(parts))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +62,7 @@ class Choice:
     seeds: list[int]
     rounds: int
     versions: dict[str, str]
+    setting: str = ""  # that was tuned; empty for the policy's usual one
 
     @property
     def is_at_the_edge(self) -> bool:
@@ -52,24 +80,38 @@ class Tuned:
 
     def policy(self, name: str, dataset: str, preprocessing: str) -> Any:
         """Return a policy with the constant that was chosen for a dataset."""
-        policy = POLICIES[name]()
-        choice = self.choices.get(choice_key(preprocessing, dataset, name))
-        return policy if choice is None else with_constant(name, policy, choice.constant)
+        data = Data(preprocessing=preprocessing, name=dataset)
+        return policy_with(name, " ".join(self.settings(name, data)))
 
-    def origin(self, preprocessing: str, datasets: Iterable[str]) -> str:
-        """Return in a sentence where the constants for some datasets come from."""
-        names = list(dict.fromkeys(datasets))
-        found = {name: self._on(preprocessing, name) for name in names}
+    def settings(self, name: str, data: Data) -> tuple[str, ...]:
+        """Return the setting that was chosen for a policy on some data; none if nothing was."""
+        choice = self._choice(name, data)
+        if choice is None:
+            return ()
+        return (f"{choice.setting or CONSTANTS[name]}={choice.constant!r}",)
+
+    def origin(self, data: Iterable[Data], policies: Iterable[str] = ()) -> str:
+        """Return in a sentence where the constants for some data come from."""
+        listed = list(dict.fromkeys(data))
+        found = {each: self._on(each) for each in listed}
         choices = [choice for some in found.values() for choice in some]
         if not choices:
             return "Constants: the default of each policy, nothing is tuned."
-        without = [name for name in names if not found[name]]
+        without = [each.names[0 if not each.file else -1] for each in listed if not found[each]]
+        left = [
+            f"{name} on {each.names[-1]}"
+            for each in listed
+            for name in policies
+            if found[each] and self._choice(name, each) is None
+        ]
+        defaults = [f"; on {', '.join(without)} the default of each policy"] if without else []
+        defaults += [f"; not tuned: {', '.join(left)}"] if left else []
         seeds = sorted({len(choice.seeds) for choice in choices})
         rounds = sorted({choice.rounds for choice in choices})
         return (
             f"Constants: {self.source}, chosen on {' or '.join(map(str, seeds))} unreported "
             f"seed{'s' * (seeds != [1])} and {' or '.join(f'{n:,}' for n in rounds)} rounds"
-            + (f"; on {', '.join(without)} the default of each policy." if without else ".")
+            f"{''.join(defaults)}."
         )
 
     def write(self, path: Path) -> None:
@@ -98,17 +140,19 @@ class Tuned:
         """Return the choices that ship with the package."""
         return replace(Tuned.read(SHIPPED), source="as shipped with rbmle")
 
-    def _on(self, preprocessing: str, dataset: str) -> list[Choice]:
-        """Return the choices for a dataset."""
-        start = choice_key(preprocessing, dataset, "")
-        return [choice for key, choice in self.choices.items() if key.startswith(start)]
+    def _choice(self, name: str, data: Data) -> Choice | None:
+        """Return the choice for a policy on some data."""
+        keys = (choice_key(data.preprocessing, known, name) for known in data.names)
+        return next((self.choices[key] for key in keys if key in self.choices), None)
+
+    def _on(self, data: Data) -> list[Choice]:
+        """Return the choices for some data."""
+        starts = tuple(choice_key(data.preprocessing, known, "") for known in data.names)
+        return [
+            choice for key, choice in self.choices.items() if key.rpartition("/")[0] + "/" in starts
+        ]
 
 
 def choice_key(preprocessing: str, dataset: str, policy: str) -> str:
     """Return the name of a choice."""
-    return f"{preprocessing}/{dataset}/{policy}"
-
-
-def with_constant(name: str, policy: Any, constant: float) -> Any:
-    """Return a policy with its constant changed."""
-    return replace(policy, **{CONSTANTS[name]: constant})
+    return f"{preprocessing or NO_PREPROCESSING}/{dataset}/{policy}"

@@ -1,71 +1,113 @@
 """How ν is tuned: the trials of a grid, the best of it, and what the whole of it looks like."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from rbmle.environments import Classification
+from rbmle.core.errors import SettingError
+from rbmle.environments import Environment
+from rbmle.experiments.naming import file_names
 from rbmle.experiments.summary import Cell, Problem, Summary
 from rbmle.experiments.tables import Entry, Table
 from rbmle.experiments.trial import Trial
-from rbmle.policies import POLICIES
-from rbmle.studies.tuned import CONSTANTS, FIRST_SEED, GRID, Choice, choice_key, with_constant
+from rbmle.policies.settings import has_setting, split
+from rbmle.policies.specification import Specification
+from rbmle.studies.tuned import FIELDS, FIRST_SEED, GRID, Choice, choice_key, constant_of
+
+FOLDER_AND_NAME = 2  # parts of a path by which a file is known in tuned.json
 
 
-def grid(names: Iterable[str]) -> list[tuple[str, Any]]:
-    """Return (policy@constant, policy) for each policy that has a constant and each of the grid."""
-    return [
-        (f"{name}@{constant:g}", with_constant(name, POLICIES[name](), constant))
-        for name in names
-        if name in CONSTANTS
-        for constant in GRID
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A policy, and the values that one of its settings is tried with."""
+
+    spec: Specification
+    setting: str
+    values: tuple[float, ...] = GRID
+
+    def name(self, value: float) -> str:
+        """Return policy@value, the name of a trial."""
+        return f"{self.spec.name}@{value:g}"
+
+
+def grids(specs: Sequence[Specification], wanted: str | None = None) -> list[Grid]:
+    """Return the grid of each policy that has what is tuned; `wanted` is such as bias=0.01,0.1,1."""
+    names = [spec.name for spec in specs]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise SettingError(f"{twice[0]} is named twice; tune one setting of a policy at a time")
+    if wanted is None:
+        found = [(spec, constant_of(spec.kind)) for spec in specs]
+        chosen = [Grid(spec=spec, setting=key) for spec, key in found if key is not None]
+        if not chosen:
+            raise SettingError(
+                f"{', '.join(names)} has none of the settings that are tuned, {', '.join(FIELDS)}; "
+                "say what to tune, as in --grid weight=0.01,0.1,1"
+            )
+        return chosen
+    key, values = _read(wanted)
+    having = [spec for spec in specs if has_setting(spec.policy(), key)]
+    if not having:
+        raise SettingError(f"{', '.join(names)} has no setting {key!r}; see rbmle policies")
+    return [Grid(spec=spec, setting=key, values=values) for spec in having]
 
 
 def tuning_trials(
-    names: Iterable[str], worlds: Iterable[Classification], rounds: int, seeds: int
+    grids: Iterable[Grid], worlds: Iterable[Environment], rounds: int, seeds: int
 ) -> list[Trial]:
-    """Return the trials of the grid; a dataset with fewer rows is played once through."""
+    """Return the trials of the grids; a dataset with fewer rows is played once through."""
     return [
         Trial(
-            policy=policy,
-            name=name,
+            policy=grid.spec.policy([f"{grid.setting}={value!r}"]),
+            name=grid.name(value),
             environment=world,
-            horizon=min(rounds, world.rows),
+            horizon=rounds if world.rows is None else min(rounds, world.rows),
             seed=FIRST_SEED + seed,
         )
         for world in worlds
-        for name, policy in grid(names)
+        for grid in grids
+        for value in grid.values
         for seed in range(seeds)
     ]
 
 
-def choices(summary: Summary) -> dict[str, Choice]:
+def choices(summary: Summary, grids: Iterable[Grid]) -> dict[str, Choice]:
     """Return the best of the grid for each problem and policy; of equals the smallest."""
-    cells: dict[str, list[Cell]] = {}
-    for cell in summary.cells:
-        cells.setdefault(_key(cell.problem, _name(cell)), []).append(cell)
-    return {key: _choice(group) for key, group in cells.items()}
+    known = _data_names(summary)
+    found = {}
+    for problem in summary.problems:
+        for grid in grids:
+            by_value = {
+                value: cell
+                for value in grid.values
+                if (cell := summary.cell(problem, grid.name(value))) is not None
+            }
+            if by_value:
+                key = choice_key(problem.preprocessing, known[problem], grid.spec.name)
+                found[key] = _choice(by_value, grid.setting)
+    return found
 
 
-def grid_table(summary: Summary, problem: Problem) -> Table:
-    """Return the mean of every constant on a problem, the chosen ones in bold."""
-    found = choices(summary)
+def grid_table(summary: Summary, problem: Problem, grids: Sequence[Grid]) -> Table:
+    """Return the mean of every value on a problem, the chosen ones in bold."""
+    found = choices(summary, grids)
+    known = _data_names(summary)[problem]
+    values = grids[0].values
     rows = []
-    for name in dict.fromkeys(_name(cell) for cell in summary.cells if cell.problem == problem):
-        choice = found[_key(problem, name)]
+    for grid in grids:
+        choice = found[choice_key(problem.preprocessing, known, grid.spec.name)]
         entries = [
-            Entry(text=f"{mean:.1f}", is_best=float(constant) == choice.constant)
-            for constant, mean in choice.regrets.items()
+            Entry(text=f"{choice.regrets[f'{value:g}']:.1f}", is_best=value == choice.constant)
+            for value in values
         ]
-        rows.append((name, tuple(entries)))
+        rows.append((grid.spec.name, tuple(entries)))
     seeds = len(summary.cells[0].seeds)
+    settings = " or ".join(dict.fromkeys(grid.setting for grid in grids))
     return Table(
         caption=(
             f"Mean regret on {summary.title(problem)} after {problem.horizon:,} rounds, {seeds} seeds from "
-            f"{FIRST_SEED} on, by ν. In bold what is chosen."
+            f"{FIRST_SEED} on, by {settings}. In bold what is chosen."
         ),
         corner=summary.title(problem),
-        columns=tuple(f"{constant:g}" for constant in GRID),
+        columns=tuple(f"{value:g}" for value in values),
         rows=tuple(rows),
     )
 
@@ -75,29 +117,39 @@ def edges(found: dict[str, Choice]) -> list[str]:
     return [f"{key} ({c.constant:g})" for key, c in found.items() if c.is_at_the_edge]
 
 
-def _choice(cells: list[Cell]) -> Choice:
+def _choice(cells: dict[float, Cell], setting: str) -> Choice:
     """Return the best of the cells of one policy on one problem."""
-    cells = sorted(cells, key=_constant, reverse=True)
-    best = min(cells, key=lambda cell: (cell.mean, _constant(cell)))
+    values = sorted(cells, reverse=True)
+    best = min(values, key=lambda value: (cells[value].mean, value))
     return Choice(
-        constant=_constant(best),
-        regrets={f"{_constant(cell):g}": round(cell.mean, 2) for cell in cells},
-        seeds=list(best.seeds),
-        rounds=best.problem.horizon,
-        versions=best.versions[0],
+        constant=best,
+        regrets={f"{value:g}": round(cells[value].mean, 2) for value in values},
+        seeds=list(cells[best].seeds),
+        rounds=cells[best].problem.horizon,
+        versions=cells[best].versions[0],
+        setting=setting,
     )
 
 
-def _key(problem: Problem, name: str) -> str:
-    """Return the name of a choice."""
-    return choice_key(problem.preprocessing, problem.dataset, name)
+def _data_names(summary: Summary) -> dict[Problem, str]:
+    """Return the names of the data in tuned.json: of a file its folder and name, or more of its path."""
+    files = [problem.file for problem in summary.problems if problem.file]
+    known = file_names(files, FOLDER_AND_NAME)
+    return {
+        problem: known[problem.file] if problem.file else problem.dataset
+        for problem in summary.problems
+    }
 
 
-def _name(cell: Cell) -> str:
-    """Return the policy of policy@constant."""
-    return cell.policy.partition("@")[0]
-
-
-def _constant(cell: Cell) -> float:
-    """Return the constant of policy@constant."""
-    return float(cell.policy.partition("@")[2])
+def _read(text: str) -> tuple[str, tuple[float, ...]]:
+    """Return the setting and the values of bias=0.01,0.1,1."""
+    key, _, values = text.partition("=")
+    try:
+        numbers = tuple(sorted({float(value) for value in split(values, ",")}, reverse=True))
+    except ValueError:
+        numbers = ()
+    if not numbers or not key.strip():
+        raise SettingError(
+            f"--grid {text} is not understood; write a setting and numbers, as in bias=0.01,0.1,1"
+        )
+    return key.strip(), numbers
