@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -197,7 +197,6 @@ class TakesAnyReward(Bandit):
         Bandit.learn(self, source, 0.0, arm=arm)
 
 
-# A promise, and a liar that breaks it.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidesWithTooLittle(Honest):
     """Leaves out of a snapshot what its index reads."""
@@ -215,6 +214,25 @@ class LearnsBatchesBackwards(Honest):
             self.model.update_all(state, batch.one(i))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawsWithoutSayingSo(Honest):
+    """Says that its index is separate, and adds noise."""
+
+    is_separate: ClassVar[bool] = True
+
+    def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        return Honest.index(self, state, contexts, rng) + rng.normal()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crashes(Honest):
+    """Divides by zero."""
+
+    def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        return Honest.index(self, state, contexts, rng) * (1 / 0)
+
+
+# A promise, and a liar that breaks it.
 LIARS: tuple[tuple[str, Any, type[Bandit]], ...] = (
     ("index_is_one_finite_number_for_each_arm", AveragesNothing(), Bandit),
     ("index_is_finite_for_large_small_and_zero_contexts", Overflows(), Bandit),
@@ -234,5 +252,6 @@ LIARS: tuple[tuple[str, Any, type[Bandit]], ...] = (
     ("bad_input_is_refused_and_leaves_the_state_as_it_was", Honest(), LearnsBeforeItChecks),
     ("bad_input_is_refused_and_leaves_the_state_as_it_was", Honest(), TakesAnyReward),
     ("a_new_arm_leaves_the_others_as_they_were", ForgetsWhenItGrows(), Bandit),
-    ("probabilities_are_a_distribution_or_none", MakesUpProbabilities(), Bandit),
+    ("probabilities_are_a_distribution", MakesUpProbabilities(), Bandit),
+    ("a_separate_index_does_not_draw", DrawsWithoutSayingSo(), Bandit),
 )
