@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,19 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+import rbmle
 from rbmle import Bernoulli, Exact, LinUCB, NeuralUCB, Uniform
 from rbmle.cli import app
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.environments import Classification
+from rbmle.experiments import code
 from rbmle.experiments.campaign import campaign
+from rbmle.experiments.code import FOLDERS, own_code, package_digest
 from rbmle.experiments.executors import Processes, RayCluster, Serial, executor
+from rbmle.experiments.selection import note_on, of_one_code
 from rbmle.experiments.store import Store
+from rbmle.experiments.summary import summarise
 from rbmle.experiments.trial import Run, Trial, play
 from rbmle.policies.specification import policy_from, specifications
 
@@ -267,3 +274,95 @@ def test_a_killed_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     )
     finals = sorted(run.final_regret for run in unbroken)
     assert sorted(run.final_regret for run in Store(folder=runs).all()) == finals
+
+
+def test_a_digest_is_that_of_the_code_that_decides(tmp_path: Path) -> None:
+    root = Path(rbmle.__file__).parent
+    for name in ("a", "b", "c", "d"):
+        for folder in (*FOLDERS, "experiments", "cli"):
+            shutil.copytree(
+                root / folder, tmp_path / name / folder, ignore=lambda *_: ["__pycache__", "files"]
+            )
+    assert package_digest(tmp_path / "a") == own_code().digest
+    _edit(tmp_path / "b" / "cli" / "showing.py")
+    assert package_digest(tmp_path / "b") == own_code().digest  # it shows, and decides nothing
+    _edit(tmp_path / "c" / "policies" / "lin_ucb.py")
+    _edit(tmp_path / "d" / "experiments" / "trial.py")
+    assert len({package_digest(tmp_path / name) for name in ("a", "c", "d")}) == 3
+
+
+def test_runs_of_other_code_are_kept_but_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, console = Store(folder=tmp_path / "runs"), Console(record=True, width=200)
+    (old,) = campaign([trial()], store, Serial(), console)
+    with monkeypatch.context() as edited:
+        edited.setattr(code, "package_digest", lambda root: "f" * 16)
+        (new,) = campaign([trial()], store, Serial(), console)
+        assert new.id != old.id
+        assert f"1 run in {tmp_path} is of other code" in console.export_text()
+        assert [run.id for run in of_one_code(store.all(), own_code()).used] == [new.id]
+        note = note_on(of_one_code(store.all(), own_code()), tmp_path)
+        assert "is of other code (version" in note
+    unknown = replace(own_code(), digest="0" * 16)
+    newest = of_one_code(store.all(), unknown)
+    assert ([run.id for run in newest.used], newest.is_current) == ([new.id], False)
+    assert note_on(newest, tmp_path).startswith(f"No run in {tmp_path} is of the current code")
+    summary = summarise(store.all())
+    assert [len(cell.seeds) for cell in summary.cells] == [1, 1]  # never averaged
+    titles = {f"LinUCB (code {title})" for title in (old.code.title, "ffffffff")}
+    assert set(summary.policies) == titles
+
+
+def test_a_run_without_a_code_is_of_other_code(tmp_path: Path) -> None:
+    run = play(trial())
+    settings = {key: value for key, value in run.settings.items() if key != "code"}
+    store = Store(folder=tmp_path)
+    store.put(replace(run, settings=settings))
+    assert [each.title for each in store.codes()] == ["unknown"]
+    assert not of_one_code(store.all(), own_code()).is_current
+
+
+def test_two_files_of_one_name_are_two_datasets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, right in (("a", "red"), ("b", "blue")):
+        rows = [f"{colour},{int(colour == right)}" for colour in ("red", "blue") * 30]
+        Path(name).mkdir()
+        Path(name, "data.csv").write_text("\n".join(["colour,y", *rows, f"{right},1"]))
+    command = ["run", "--dataset", "a/data.csv,b/data.csv", "--target", "y", "--seeds", "2"]
+    policy = ["--policy", "lin-ucb", "--executor", "serial", "--json", "records.json"]
+    result = CliRunner().invoke(app, [*command, *policy])
+    assert result.exit_code == 0, result.output
+    records = json.loads(Path("records.json").read_text())
+    assert [record["dataset"] for record in records] == ["a/data"] * 2 + ["b/data"] * 2
+    assert result.output.count("mean of 2 seeds") == 2
+    assert Path("results/run/a-data.png").exists()
+    tune = ["tune", *command[1:5], "--policy", "lin-ucb", "--rounds", "20", "--executor", "serial"]
+    assert CliRunner().invoke(app, tune).exit_code == 0
+    choices = json.loads(Path("results/tune/tuned.json").read_text())
+    assert set(choices) == {"standard/a/data/lin-ucb", "standard/b/data/lin-ucb"}
+    for place, constant in (("a", 0.3), ("b", 0.7)):
+        choices[f"standard/{place}/data/lin-ucb"]["constant"] = constant
+    Path("tuned.json").write_text(json.dumps(choices))
+    result = CliRunner().invoke(app, [*command, *policy, "--tuned", "tuned.json"])
+    assert result.exit_code == 0, result.output
+    settings = [r["settings"]["settings"] for r in json.loads(Path("records.json").read_text())]
+    assert ["exploration=0.3)" in text for text in settings] == [True, True, False, False]
+    assert ["exploration=0.7)" in text for text in settings] == [False, False, True, True]
+
+
+def test_a_file_that_was_moved_is_the_same_data(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data.csv").write_text("x,y\n" + "1,0\n2,1\n" * 9)
+    first, second = (
+        replace(trial(), environment=Classification(dataset=str(path), target="y"), horizon=9)
+        for path in sorted(tmp_path.glob("*/data.csv"))
+    )
+    assert first.id == second.id
+
+
+def _edit(path: Path) -> None:
+    path.write_text(path.read_text() + "\n# edited\n")

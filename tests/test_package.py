@@ -1,6 +1,8 @@
 """The package as a user meets it: light to import, whole, and its command line."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +115,40 @@ def test_all_policies_run_and_are_drawn(tmp_path: Path) -> None:
 def test_a_run_without_rounds_is_refused() -> None:
     result = CliRunner().invoke(app, ["run", "--dataset", "digits", "--rounds", "0"])
     assert result.exit_code == 2
+
+
+def test_the_page_on_adding_a_policy_can_be_followed_to_the_letter(tmp_path: Path) -> None:
+    """Its file and its lines, put in a copy of the registry, make a policy that passes the contract."""
+    page = (ROOT / "docs" / "adding-a-policy.md").read_text()
+    file, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (lines,) = re.findall(r"```diff\n(.*?)```", page, re.DOTALL)
+    added = [line[1:] for line in lines.splitlines() if line.startswith("+")]
+    copy, real = tmp_path / "rbmle", Path(rbmle.__file__).parent
+    shutil.copytree(real / "policies", copy / "policies")
+    shutil.copy(real / "__init__.py", copy)
+    (copy / "policies" / "neural_variance.py").write_text(file)
+    registry = copy / "policies" / "__init__.py"
+    imported, entry = added
+    text = registry.read_text()
+    for before, line in (("from rbmle.policies.", imported), ("}\n", entry)):
+        text = text.replace(before, f"{line}\n{before}", 1)
+    registry.write_text(text)
+    followed = f"""
+import rbmle
+rbmle.__path__.append({str(real)!r})  # all that was not copied
+from rbmle import NeuralVariance
+from rbmle.experiments.figures import styles
+from rbmle.experiments.summary import policy_title
+from rbmle.policies.specification import name_of, policy_from
+from rbmle.testing import check_policy
+
+assert "NeuralVariance" in rbmle.__all__
+policy = policy_from("neural-variance:weight=0.01")
+assert policy == NeuralVariance(weight=0.01)
+assert name_of(policy) == "neural-variance"
+assert policy_title("neural-variance") == "NeuralVariance"
+assert styles(["neural-variance"])
+check_policy(policy)
+"""
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", followed], check=True, cwd=tmp_path, env=environment)

@@ -82,8 +82,9 @@ def run(
         for seed in range(seeds)
     ]
     if tuned is not None:
-        data = [Data.of(world) for world in worlds.values()]
-        console.print(constants.origin(data, [spec.name for spec in specs]), soft_wrap=True)
+        data, names = [Data.of(world) for world in worlds.values()], [spec.name for spec in specs]
+        constants.check(data, names)
+        console.print(constants.origin(data, names), soft_wrap=True)
     runs = run_missing(trials, out, executor, jobs, console)
     summary = summarise(runs)
     show(summary, out, console)

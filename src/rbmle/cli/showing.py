@@ -23,9 +23,10 @@ def show(summary: "Summary", out: Path, console: Console) -> None:
     names = Counter(summary.name(problem) for problem in summary.problems)
     for problem in summary.problems:
         cells = [cell for cell in summary.cells if cell.problem == problem]
-        title, seeds = summary.title(problem), len(cells[0].seeds)
+        title, count = summary.title(problem), len(cells[0].seeds)
+        seeds = "1 seed" if count == 1 else f"{count} seeds"
         table = Table("policy", "regret", "± std", "rounds per CPU second")
-        said = f"Regret on {title} after {problem.horizon:,} rounds, mean of {seeds} seeds"
+        said = f"Regret on {title} after {problem.horizon:,} rounds, mean of {seeds}"
         table.title = escape(said)
         for column in table.columns[1:]:
             column.justify = "right"
@@ -35,7 +36,7 @@ def show(summary: "Summary", out: Path, console: Console) -> None:
         name = summary.name(problem)
         figure = out / f"{_file_name(name if names[name] == 1 else title)}.png"
         curves = {cell.policy: cell.regrets for cell in cells}
-        regret_curves(curves, f"{title}, mean of {seeds} seeds", figure)
+        regret_curves(curves, f"{title}, mean of {seeds}", figure)
         console.print(f"The curves are in {figure}.", markup=False, soft_wrap=True)
 
 

@@ -1,8 +1,10 @@
 """Which code decides a trial: rbmle's own, and the modules that a policy from outside is made of."""
 
+import ast
 import hashlib
 import inspect
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
@@ -53,13 +55,12 @@ class Code:
 
 def own_code() -> Code:
     """Return the code of rbmle as it is on disk, read once in a process."""
-    return Code(version=rbmle.__version__, digest=_own_digest())
+    return Code(version=rbmle.__version__, digest=package_digest(Path(rbmle.__file__).parent))
 
 
 @cache
-def _own_digest() -> str:
-    """Return the digest of the files that decide."""
-    root = Path(rbmle.__file__).parent
+def package_digest(root: Path) -> str:
+    """Return the digest of the files of a package that decide."""
     paths = [path for folder in FOLDERS for path in (root / folder).rglob("*.py")]
     paths += [root / name for name in FILES]
     return _digest({path.relative_to(root).as_posix(): path.read_bytes() for path in paths})
@@ -96,40 +97,49 @@ def _is_known(module: str | None) -> bool:
 
 @cache  # by the class: a module that is loaded again has another
 def _module_digest(name: str, kind: Any) -> str:
-    """Return the digest of a module and of those beside it that it uses."""
+    """Return the digest of a module and of those beside it that it imports."""
     sources: dict[str, bytes] = {}
     waiting = [name]
     while waiting:
         current = waiting.pop()
-        module = sys.modules.get(current)
-        if current in sources or module is None:
+        if current in sources or current not in sys.modules:
             continue
-        source = _source(module)
-        if source is None:
-            try:
-                source = inspect.getsource(kind).encode()
-            except (OSError, TypeError):
-                raise SettingError(
-                    f"{kind.__qualname__} has no source that can be read, so that its runs could not be "
-                    "told from those of other code; define it in a file"
-                ) from None
-        sources[current] = source
-        waiting += [other for other in _used(module) if _is_beside(name, other)]
+        module = sys.modules[current]
+        sources[current] = _source(module, kind if current == name else module)
+        imported = _imported(sources[current], module.__package__ or "")
+        waiting += [other for other in imported if _is_beside(name, other)]
     return _digest(sources)
 
 
-def _source(module: ModuleType) -> bytes | None:
-    """Return the bytes of a module's file, or None if it has none."""
+def _source(module: ModuleType, kind: Any) -> bytes:
+    """Return the bytes of a module's file, or of a class that was not written in a file."""
     path = getattr(module, "__file__", None)
-    return Path(path).read_bytes() if path and Path(path).is_file() else None
+    if path and Path(path).is_file():
+        return Path(path).read_bytes()
+    try:
+        return inspect.getsource(kind).encode()
+    except (OSError, TypeError):
+        raise SettingError(
+            f"the source of {kind.__name__} cannot be read, so its runs could not be told from those of "
+            "other code; define it in a file"
+        ) from None
 
 
-def _used(module: ModuleType) -> set[str]:
-    """Return the names of the modules that a module has names of."""
-    return {
-        str(value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", ""))
-        for value in vars(module).values()
-    }
+def _imported(source: bytes, package: str) -> Iterator[str]:
+    """Yield the names of the modules that a source imports, and of what it imports from them."""
+    try:
+        nodes = list(ast.walk(ast.parse(textwrap.dedent(source.decode(errors="replace")))))
+    except (SyntaxError, ValueError):  # compiled, or not Python
+        return
+    for node in nodes:
+        match node:
+            case ast.Import(names=names):
+                yield from (each.name for each in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                parent = ".".join(package.split(".")[: len(package.split(".")) - level + 1])
+                whole = ".".join(filter(None, [parent if level else "", module]))
+                yield whole
+                yield from (f"{whole}.{each.name}" for each in names)
 
 
 def _is_beside(name: str, other: str) -> bool:

@@ -26,7 +26,10 @@ class Specification:
         """Return the policy; what is tuned yields to what is set."""
         policy = made(self.kind)
         for setting in (*tuned, *self.settings):
-            policy = with_setting(policy, setting)
+            try:
+                policy = with_setting(policy, setting)
+            except SettingError as error:
+                raise SettingError(f"{self.name}: {error}") from None
         return policy
 
 
@@ -72,7 +75,7 @@ def specifications(
     `settings` are `policy.key=value`, or `*.key=value` for those policies that have the setting.
     """
     texts = [*POLICIES, *(each.name for each in installed())] if text == ALL else split(text, ",")
-    specs = list(dict.fromkeys(specified(each) for each in dict.fromkeys(texts)))
+    specs = list(dict.fromkeys(specified(each) for each in texts))
     if not specs:
         raise SettingError(f"no policy is named; there are {', '.join(POLICIES)}")
     notes = []
@@ -115,7 +118,8 @@ def name_of(policy: Policy[Any]) -> str:
     if ours is not None:
         return ours
     path = f"{type(policy).__module__}:{type(policy).__qualname__}"
-    return next((each.name for each in installed() if each.path == path), path)
+    others = (each for each in installed() if each.name not in POLICIES)
+    return next((each.name for each in others if each.path == path), path)
 
 
 def settings_of(policy: Policy[Any]) -> str:

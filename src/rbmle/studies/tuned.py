@@ -9,6 +9,7 @@ from typing import Any
 from rbmle.core.errors import SettingError
 from rbmle.core.files import write_text
 from rbmle.environments import Environment
+from rbmle.experiments.naming import file_names
 from rbmle.policies import POLICIES
 from rbmle.policies.specification import policy_with
 
@@ -90,6 +91,15 @@ class Tuned:
             return ()
         return (f"{choice.setting or CONSTANTS[name]}={choice.constant!r}",)
 
+    def check(self, data: Iterable[Data], policies: Iterable[str]) -> None:
+        """Raise SettingError if nothing was tuned of what is asked for."""
+        asked = [(name, each) for name in policies for each in data]
+        if not any(self.settings(name, each) for name, each in asked):
+            pairs = ", ".join(f"{name} on {each.name}" for name, each in dict.fromkeys(asked))
+            raise SettingError(
+                f"the constants {self.source} are none of {pairs}; tune those first, by rbmle tune"
+            )
+
     def origin(self, data: Iterable[Data], policies: Iterable[str] = ()) -> str:
         """Return in a sentence where the constants for some data come from."""
         listed = list(dict.fromkeys(data))
@@ -97,11 +107,12 @@ class Tuned:
         choices = [choice for some in found.values() for choice in some]
         if not choices:
             return "Constants: the default of each policy, nothing is tuned."
-        without = [each.names[0 if not each.file else -1] for each in listed if not found[each]]
+        shown = file_names([each.file for each in listed if each.file])
+        without = [shown.get(each.file, each.name) for each in listed if not found[each]]
         left = [
-            f"{name} on {each.names[-1]}"
+            f"{name} on {shown.get(each.file, each.name)}"
             for each in listed
-            for name in policies
+            for name in dict.fromkeys(policies)
             if found[each] and self._choice(name, each) is None
         ]
         defaults = [f"; on {', '.join(without)} the default of each policy"] if without else []

@@ -99,11 +99,12 @@ def grid_table(summary: Summary, problem: Problem, grids: Sequence[Grid]) -> Tab
             for value in values
         ]
         rows.append((grid.spec.name, tuple(entries)))
-    seeds = len(summary.cells[0].seeds)
+    count = len(summary.cells[0].seeds)
+    seeds = "1 seed" if count == 1 else f"{count} seeds"
     settings = " or ".join(dict.fromkeys(grid.setting for grid in grids))
     return Table(
         caption=(
-            f"Mean regret on {summary.title(problem)} after {problem.horizon:,} rounds, {seeds} seeds from "
+            f"Mean regret on {summary.title(problem)} after {problem.horizon:,} rounds, {seeds} from "
             f"{FIRST_SEED} on, by {settings}. In bold what is chosen."
         ),
         corner=summary.title(problem),
