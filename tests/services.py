@@ -7,8 +7,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
-from rbmle.service.features import Featuriser
 from rbmle.service.records import NO_FEATURES, packed
 from rbmle.service.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot
 from rbmle.service.service import Service
@@ -21,7 +21,7 @@ PATIENCE = 60.0  # seconds, on a busy machine
 def small_start(folder: Path, policy: str = "neural-rbmle-pc", **others: Any) -> Start:
     """Return the start of a small service in a folder."""
     start = Start(
-        data=folder, policy=policy_with(policy, SMALL), featuriser=Featuriser(bits=6), seed=7
+        data=folder, policy=policy_with(policy, SMALL), featuriser=Hashing(bits=6), seed=7
     )
     return replace(start, **others)
 

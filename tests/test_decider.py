@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from scipy.stats import chisquare
 
+from rbmle.core.errors import FeatureError
 from rbmle.service.configuration import LearningMode, ServiceConfiguration
 from rbmle.service.decider import ConflictError, InFlightError
-from rbmle.service.features import FeatureError
 from rbmle.service.logs.errors import DuplicateRequest
 from rbmle.service.records import NO_FEATURES, Decided, decoded, packed
 from rbmle.service.requests import Action, ActivateRequest, RankRequest, RewardRequest, Slot

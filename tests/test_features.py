@@ -11,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from rbmle import NeuralUCB
-from rbmle.core.errors import RBMLEError, SettingError
+from rbmle.core.errors import EligibilityError, FeatureError, RBMLEError, SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Contexts, Observation
+from rbmle.engine.feature_rows import interaction_hash
 from rbmle.engine.json_features import read_groups
-from rbmle.service.features import MOST_PRODUCTS, FeatureError, Featuriser, Offered
-from rbmle.service.features.hashing import Remembered, feature_hash, interaction_hash, remembered
+from rbmle.features import Hashing
+from rbmle.features.hashes import Remembered, feature_hash, remembered
+from rbmle.features.hashing import MOST_PRODUCTS
+from rbmle.service.features import Offered, call_of, contexts_of, read_by_python
 from rbmle.service.security.limits import LimitError, check
 
 CONTEXT = [
@@ -67,7 +70,7 @@ def test_a_hash_of_two_is_what_it_always_was() -> None:
 
 
 def test_a_row_is_what_it_always_was() -> None:
-    contexts = Featuriser(bits=6).contexts([{"user": {"age": 31}}], [[{"price": 2.5}]], ["tea"])
+    contexts = Hashing(bits=6).rows(([{"user": {"age": 31}}], [[{"price": 2.5}]]), ["tea"])
     assert contexts.rows.indices.tolist() == [0, 11, 16, 33, 35, 43]
     np.testing.assert_allclose(
         contexts.rows.values,
@@ -98,10 +101,10 @@ def test_rows_are_those_of_the_slow_way(
     bits: int, interactions: tuple[tuple[str, str], ...] | None, ids_are_features: bool
 ) -> None:
     """Colliding features are summed, with signs; the rest has the squared length ½."""
-    featuriser = Featuriser(
+    featuriser = Hashing(
         bits=bits, interactions=interactions, ids_are_features=ids_are_features, seed=3
     )
-    contexts = featuriser.contexts(CONTEXT, ACTIONS, IDS)
+    contexts = featuriser.rows((CONTEXT, ACTIONS), IDS)
     _check_form(contexts, bits)
     for i in range(len(IDS)):
         entries = slice(contexts.rows.starts[i], contexts.rows.starts[i] + contexts.rows.lengths[i])
@@ -122,16 +125,16 @@ def test_rows_are_those_of_the_slow_way(
 @pytest.mark.parametrize("bits", [1, 3, 12])
 def test_the_order_of_features_makes_no_difference_to_any_bit(bits: int) -> None:
     rng = random.Random(0)
-    featuriser = Featuriser(bits=bits)
+    featuriser = Hashing(bits=bits)
     pairs = [(f"name-{i}", rng.choice([rng.gauss(0, 9), str(i), True])) for i in range(40)]
-    expected = featuriser.contexts([dict(pairs)], [[dict(pairs[:20])], []], ["a", "b"])
+    expected = featuriser.rows(([dict(pairs)], [[dict(pairs[:20])], []]), ["a", "b"])
     for _ in range(20):
         rng.shuffle(pairs)
         own = [(n, v) for n, v in pairs if int(n[5:]) < 20]
         rng.shuffle(own)
         cut = rng.randrange(40)
-        contexts = featuriser.contexts(
-            [dict(pairs[:cut]), {"": dict(pairs[cut:])}], [[dict(own)], []], ["a", "b"]
+        contexts = featuriser.rows(
+            ([dict(pairs[:cut]), {"": dict(pairs[cut:])}], [[dict(own)], []]), ["a", "b"]
         )
         assert _bytes(contexts) == _bytes(expected)
 
@@ -140,40 +143,40 @@ def test_the_order_of_features_makes_no_difference_to_any_bit(bits: int) -> None
 def test_the_order_of_a_thousand_features_makes_no_difference_to_any_bit(bits: int) -> None:
     rng = random.Random(1)
     pairs = [(f"name-{i}", rng.gauss(0, 9)) for i in range(1_000)]
-    featuriser = Featuriser(bits=bits)
-    expected = featuriser.contexts([{"a": 2.5}], [[dict(pairs)]], ["a"])
+    featuriser = Hashing(bits=bits)
+    expected = featuriser.rows(([{"a": 2.5}], [[dict(pairs)]]), ["a"])
     _check_form(expected, bits)
     for order in (pairs[::-1], rng.sample(pairs, len(pairs))):
-        assert _bytes(featuriser.contexts([{"a": 2.5}], [[dict(order)]], ["a"])) == _bytes(expected)
+        assert _bytes(featuriser.rows(([{"a": 2.5}], [[dict(order)]]), ["a"])) == _bytes(expected)
 
 
 def test_the_order_of_a_feature_given_many_times_makes_no_difference() -> None:
-    featuriser = Featuriser(bits=4)
+    featuriser = Hashing(bits=4)
     given = [{"x": 1e-9 * 3**i} for i in range(30)]
-    expected = featuriser.contexts(given, [[]], ["a"])
-    assert _bytes(featuriser.contexts(given[::-1], [[]], ["a"])) == _bytes(expected)
+    expected = featuriser.rows((given, [[]]), ["a"])
+    assert _bytes(featuriser.rows((given[::-1], [[]]), ["a"])) == _bytes(expected)
 
 
 def test_a_row_does_not_depend_on_the_other_actions() -> None:
     """The learner sees the chosen action alone, and must see what the policy saw."""
-    featuriser = Featuriser(bits=7)
-    together = featuriser.contexts(CONTEXT, ACTIONS, IDS)
+    featuriser = Hashing(bits=7)
+    together = featuriser.rows((CONTEXT, ACTIONS), IDS)
     for i, (own, id) in enumerate(zip(ACTIONS, IDS, strict=True)):
-        assert _bytes(featuriser.contexts(CONTEXT, [own], [id])) == _bytes(together.row(i))
+        assert _bytes(featuriser.rows((CONTEXT, [own]), [id])) == _bytes(together.row(i))
 
 
 def test_a_row_does_not_depend_on_what_is_remembered() -> None:
-    featuriser = Featuriser(bits=7, seed=11)
+    featuriser = Hashing(bits=7, seed=11)
     remembered(11).clear()
-    first = featuriser.contexts(CONTEXT, ACTIONS, IDS)
-    assert _bytes(featuriser.contexts(CONTEXT, ACTIONS, IDS)) == _bytes(first)
+    first = featuriser.rows((CONTEXT, ACTIONS), IDS)
+    assert _bytes(featuriser.rows((CONTEXT, ACTIONS), IDS)) == _bytes(first)
 
 
 def test_signs_are_balanced_and_slots_are_used_alike() -> None:
-    featuriser = Featuriser(bits=8, ids_are_features=False)
+    featuriser = Hashing(bits=8, ids_are_features=False)
     signs, slots = [], []
     for i in range(2_000):
-        rows = featuriser.contexts([], [[{f"feature {i}": 1}]], [""]).rows
+        rows = featuriser.rows(([], [[{f"feature {i}": 1}]]), [""]).rows
         signs.append(math.copysign(1.0, rows.values[1]))
         slots.append(int(rows.indices[1]))
     assert abs(sum(signs)) < 4 * 2_000**0.5
@@ -207,8 +210,8 @@ def test_interactions_are_those_of_the_chosen_namespaces() -> None:
         ((("article", "user"), ("user", "user")), 0),
         (None, 4),
     ):
-        featuriser = Featuriser(bits=20, interactions=interactions)
-        contexts = featuriser.contexts(context, action, ["id"])
+        featuriser = Hashing(bits=20, interactions=interactions)
+        contexts = featuriser.rows((context, action), ["id"])
         assert contexts.rows.lengths.tolist() == [alone + products]
 
 
@@ -227,74 +230,82 @@ def test_strings_numbers_and_names_mean_what_they_are_said_to() -> None:
 
 
 def test_an_action_with_nothing_at_all_is_valid() -> None:
-    contexts = Featuriser().contexts([], [[], [{}]], ["a", "b"])
+    contexts = Hashing().rows(([], [[], [{}]]), ["a", "b"])
     assert contexts.rows.lengths.tolist() == [2, 2]
     assert _bytes(contexts.row(0)) != _bytes(contexts.row(1))
-    bare = Featuriser(ids_are_features=False).contexts([], [[], [{}]], ["a", "b"])
+    bare = Hashing(ids_are_features=False).rows(([], [[], [{}]]), ["a", "b"])
     assert bare.dense().sum(axis=1) == pytest.approx([0.5**0.5] * 2)
 
 
 @pytest.mark.parametrize("x", [1.7e308, -1.7e308, 5e-324, 1e-160, 10**300, 10**15])
 def test_numbers_of_any_size_stay_finite(x: float) -> None:
     for ids_are_features in (True, False):
-        featuriser = Featuriser(ids_are_features=ids_are_features)
-        _check_form(featuriser.contexts([{"x": x}], [[{"y": x}]], ["a"]), 12)
+        featuriser = Hashing(ids_are_features=ids_are_features)
+        _check_form(featuriser.rows(([{"x": x}], [[{"y": x}]]), ["a"]), 12)
 
 
 @pytest.mark.parametrize(
     ("context", "message"),
     [
-        (None, "contextFeatures is null, but an array of objects is expected"),
-        ({"a": 1}, "contextFeatures is an object, but an array of objects is expected"),
-        ([{}, 3], "contextFeatures[1] is 3, but an object is expected"),
-        ([[]], "contextFeatures[0] is an array, but an object is expected"),
-        ([{"a": {"b": {}}}], "contextFeatures[0].a.b is an object, but"),
+        (None, "shared is None, but a dictionary, or a list of dictionaries, is expected"),
+        ("a", "shared is 'a', but a dictionary, or a list of dictionaries, is expected"),
+        ([{}, 3], "shared[1] is 3, but a dictionary is expected"),
+        ([[]], "shared[0] is a list, but a dictionary is expected"),
+        ([{"a": {"b": {}}}], "shared[0]['a']['b'] is a dictionary, but"),
+        ({"a": {"b": {}}}, "shared['a']['b'] is a dictionary, but"),
         ([{"a": {"b": {}}}], "namespaces are not nested"),
-        (
-            [{"a b": [1, "x"]}],
-            "contextFeatures[0]['a b'][1] is 'x', but a finite number is expected",
-        ),
-        ([{"a": [True]}], "contextFeatures[0].a[0] is true, but a finite number is expected"),
-        ([{"a": [[1]]}], "contextFeatures[0].a[0] is an array, but a finite number is expected"),
-        ([{"a": math.nan}], "contextFeatures[0].a is nan, but a finite number"),
-        ([{"a": [math.inf]}], "contextFeatures[0].a[0] is inf, but a finite number is expected"),
-        ([{"a": 10**5_000}], "contextFeatures[0].a is an integer of 16610 bits, but"),
-        ([{"\n": b"bytes"}], "contextFeatures[0]['\\n'] is b'bytes', but"),
-        ([{"a": b"bytes"}, 3], "contextFeatures[1] is 3, but an object is expected"),
-        ([{"a": b"1", "n": {"b": b"2"}}, {"c": b"3"}], "contextFeatures[0].n.b is b'2', but"),
-        ([{"_n": {"b": b"1"}, "m": {"_c": b"2", "d": [0, b"3"]}}], "contextFeatures[0].m.d[1] is"),
+        ({"a b": [1, "x"]}, "shared['a b'][1] is 'x', but a finite number is expected"),
+        ([{"a": [True]}], "shared[0]['a'][0] is True, but a finite number is expected"),
+        ([{"a": [[1]]}], "shared[0]['a'][0] is a list, but a finite number is expected"),
+        ([{"a": math.nan}], "shared[0]['a'] is nan, but a finite number"),
+        ({"a": np.float32(math.nan)}, "leave out what is missing, or give None"),
+        ([{"a": [math.inf]}], "shared[0]['a'][0] is inf, but a finite number is expected"),
+        ([{"a": 10**5_000}], "shared[0]['a'] is an integer of 16610 bits, but"),
+        ([{"\n": b"bytes"}], "shared[0]['\\n'] is b'bytes', but"),
+        ([{"a": b"bytes"}, 3], "shared[1] is 3, but a dictionary is expected"),
+        ([{"a": b"1", "n": {"b": b"2"}}, {"c": b"3"}], "shared[0]['n']['b'] is b'2', but"),
+        ([{"_n": {"b": b"1"}, "m": {"_c": b"2", "d": [0, b"3"]}}], "shared[0]['m']['d'][1] is"),
+        ({"a": 1, 3: "x"}, "shared has the name 3, but names must be strings"),
+        ({"a": {3: [1]}}, "shared['a'] has the name 3, but names must be strings"),
+        ({3: {"a": 1}}, "shared has the name 3, but names must be strings"),
     ],
 )
 def test_an_error_names_the_place_the_value_and_what_was_expected(
     context: Any, message: str
 ) -> None:
     with pytest.raises(FeatureError) as caught:
-        Featuriser().contexts(context, [[]], ["a"])
+        Hashing().rows((context, [[]]), ["a"])
     assert message in str(caught.value)
     with pytest.raises(FeatureError) as caught:
-        Featuriser().contexts([], [[], context], ["a", "b"])
-    assert message.replace("contextFeatures", "actions[1].features") in str(caught.value)
+        Hashing().rows(([], [[], context]), ["a", "b"])
+    assert message.replace("shared", "rows[1]") in str(caught.value)
+    with pytest.raises(FeatureError) as caught:
+        Hashing().row(([], context))
+    assert message.replace("shared", "context") in str(caught.value)
     assert isinstance(caught.value, RBMLEError)
 
 
-def test_ids_are_strings_and_as_many_as_actions() -> None:
-    ids: Any = ["a", 3]
-    with pytest.raises(FeatureError, match=r"actions\[1\]\.id is 3, but a string is expected"):
-        Featuriser().contexts([], [[], []], ids)
-    actions: list[Any]
-    for actions in ([], [[]]):
-        with pytest.raises(FeatureError, match="as many of both are expected"):
-            Featuriser().contexts([], actions, ids[: 2 * len(actions)])
+def test_only_an_id_that_is_a_string_is_a_feature() -> None:
+    named, counted, bare = (Hashing().row({"a": 1}, arm) for arm in ("3", 3, None))
+    assert _bytes(counted) == _bytes(bare) != _bytes(named)
+
+
+def test_there_are_as_many_ids_as_rows() -> None:
+    one: list[Any] = [[]]
+    several: list[Any] = [[], one, ([], []), ([], one)]
+    for X in several:
+        with pytest.raises(EligibilityError, match="one row for each arm"):
+            Hashing().rows(X, ["a", "b"])
 
 
 def test_more_products_than_memory_can_hold_are_refused() -> None:
     side = int(MOST_PRODUCTS**0.5)
-    with pytest.raises(FeatureError, match="products of context and action features, but at most"):
-        Featuriser().contexts([{"a": [1.0] * side}], [[{"b": [1.0] * side}]], ["a"])
+    with pytest.raises(FeatureError, match="products of shared features and its own, but at most"):
+        Hashing().rows(([{"a": [1.0] * side}], [[{"b": [1.0] * side}]]), ["a"])
 
 
 def test_the_repr_of_a_featuriser_rebuilds_it() -> None:
-    for featuriser in (Featuriser(), Featuriser(bits=3, interactions=(("a", "b"), ("", "_id")))):
+    for featuriser in (Hashing(), Hashing(bits=3, interactions=(("a", "b"), ("", "_id")))):
         assert eval(repr(featuriser)) == featuriser
         assert hash(eval(repr(featuriser))) == hash(featuriser)
 
@@ -316,11 +327,11 @@ def test_the_repr_of_a_featuriser_rebuilds_it() -> None:
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=next(iter(wrong))):
-        Featuriser(**wrong)
+        Hashing(**wrong)
 
 
 def test_seeds_put_features_elsewhere() -> None:
-    one, other = (Featuriser(seed=seed).contexts(CONTEXT, ACTIONS, IDS) for seed in (0, 1))
+    one, other = (Hashing(seed=seed).rows((CONTEXT, ACTIONS), IDS) for seed in (0, 1))
     assert _bytes(one) != _bytes(other)
 
 
@@ -337,12 +348,12 @@ def test_what_is_remembered_is_right_and_bounded() -> None:
 
 def test_a_network_learns_from_these_contexts() -> None:
     """Who likes tea and who likes coffee can be told by the products with the ids alone."""
-    featuriser, policy = Featuriser(bits=10), NeuralUCB()  # so that no two of them share a slot
-    state = policy.init(1, featuriser.features, generator(0, Purpose.START, 0))
+    featuriser, policy = Hashing(bits=10), NeuralUCB()  # so that no two of them share a slot
+    state = policy.init(1, featuriser.size, generator(0, Purpose.START, 0))
     right = []
     for t in range(60):
         guest = "ab"[t % 2]
-        contexts = featuriser.contexts([{"guest": guest}], [[], []], ["tea", "coffee"])
+        contexts = featuriser.rows(([{"guest": guest}], [[], []]), ["tea", "coffee"])
         arm = int(policy.index(state, contexts, generator(0, Purpose.INDEX, t)).argmax())
         reward = float((guest == "a") == (arm == 0))
         seen = Observation(context=contexts.row(arm), reward=reward)
@@ -356,17 +367,17 @@ def test_features_of_the_right_form_always_give_contexts(
     context: Any, actions: list[Any], bits: int
 ) -> None:
     ids = [str(i) for i in range(len(actions))]
-    featuriser = Featuriser(bits=bits)
-    contexts = featuriser.contexts(context, actions, ids)
+    featuriser = Hashing(bits=bits)
+    contexts = featuriser.rows((context, actions), ids)
     _check_form(contexts, bits)
-    assert _bytes(contexts) == _bytes(featuriser.contexts(context, actions, ids))
+    assert _bytes(contexts) == _bytes(featuriser.rows((context, actions), ids))
 
 
 @given(json, some.lists(json, min_size=1, max_size=4))
 def test_any_json_gives_contexts_or_a_named_error(context: Any, actions: list[Any]) -> None:
     try:
         check([context, actions])
-        contexts = Featuriser().contexts(context, actions, ["a"] * len(actions))
+        contexts = Hashing().rows((context, actions), ["a"] * len(actions))
     except (FeatureError, LimitError) as error:
         assert len(str(error).splitlines()) == 1
     else:
@@ -377,7 +388,7 @@ def test_any_json_gives_contexts_or_a_named_error(context: Any, actions: list[An
 def test_beyond_the_limits_too_only_a_feature_error_is_raised(one: Any, other: Any) -> None:
     for context, action in (([{"a": one}], other), (other, [{"a": {"b": one}}])):
         try:
-            contexts = Featuriser().contexts(context, [action], ["a"])
+            contexts = Hashing().rows((context, [action]), ["a"])
         except FeatureError:
             continue
         _check_form(contexts, 12)
@@ -385,7 +396,7 @@ def test_beyond_the_limits_too_only_a_feature_error_is_raised(one: Any, other: A
 
 @given(features, features)
 def test_equal_actions_have_equal_rows(context: Any, action: Any) -> None:
-    contexts = Featuriser(bits=6).contexts(context, [action, [], action], ["a", "b", "a"])
+    contexts = Hashing(bits=6).rows((context, [action, [], action]), ["a", "b", "a"])
     assert _bytes(contexts.row(0)) == _bytes(contexts.row(2))
 
 
@@ -396,14 +407,14 @@ def test_actions_in_another_order_have_the_same_rows(
     context: Any, actions: list[Any], interactions: Any, data: Any
 ) -> None:
     """So the rows of any of them are the same in any company, and alone."""
-    featuriser = Featuriser(bits=6, interactions=interactions)
+    featuriser = Hashing(bits=6, interactions=interactions)
     ids = [str(i) for i in range(len(actions))]
-    together = featuriser.contexts(context, actions, ids)
+    together = featuriser.rows((context, actions), ids)
     order = data.draw(some.lists(some.sampled_from(range(len(actions))), min_size=1, unique=True))
-    others = featuriser.contexts(context, [actions[i] for i in order], [ids[i] for i in order])
+    others = featuriser.rows((context, [actions[i] for i in order]), [ids[i] for i in order])
     for place, i in enumerate(order):
         assert _bytes(others.row(place)) == _bytes(together.row(i))
-        alone = featuriser.contexts(context, [actions[i]], [ids[i]])
+        alone = featuriser.rows((context, [actions[i]]), [ids[i]])
         assert _bytes(alone) == _bytes(together.row(i))
 
 
@@ -426,7 +437,7 @@ def _sent(context: Any, actions: list[Any], ids: list[str]) -> Offered:
 def test_rows_of_calls_that_are_stacked_are_to_the_bit_those_of_each(
     bits: int, interactions: Any, ids_are_features: bool
 ) -> None:
-    featuriser = Featuriser(
+    featuriser = Hashing(
         bits=bits, interactions=interactions, ids_are_features=ids_are_features, seed=3
     )
     offered: list[tuple[Any, list[Any], list[str]]] = [
@@ -436,14 +447,14 @@ def test_rows_of_calls_that_are_stacked_are_to_the_bit_those_of_each(
         (CONTEXT, ACTIONS[:1] * 4, ["d", "e", "f", "g"]),
     ]
     sent = [_sent(*one) for one in offered]
-    together = featuriser.contexts_of(sent)
-    slowly = featuriser.stacked([featuriser.call(one) for one in sent])
+    together = contexts_of(featuriser, sent)
+    slowly = read_by_python(featuriser, sent)
     assert _bytes(together) == _bytes(slowly)
     _check_form(together, bits)
     start = 0
     for one in offered:
         part = together.part(slice(start, start + len(one[1])))
-        each = featuriser.contexts(*one)
+        each = featuriser.rows(one[:2], one[2])
         for i in range(len(each)):
             assert _bytes(part.row(i)) == _bytes(each.row(i))
         start += len(one[1])
@@ -452,32 +463,32 @@ def test_rows_of_calls_that_are_stacked_are_to_the_bit_those_of_each(
 
 @pytest.mark.parametrize("interactions", PAIRS)
 def test_features_in_two_arrays_are_those_of_one_array_of_both(interactions: Any) -> None:
-    featuriser = Featuriser(bits=7, interactions=interactions)
+    featuriser = Hashing(bits=7, interactions=interactions)
     own = [(id, msgspec.json.encode(one)) for id, one in zip(IDS, ACTIONS, strict=True)]
     slot = [{"user": {"age": 3}, "wide": True}, {"place": {"at": [1.0]}}]
     for first, second in ((CONTEXT, slot), ([], slot), (CONTEXT, []), ([], [])):
         both = _offered([msgspec.json.encode(first + second)], own)
         two = _offered([msgspec.json.encode(first), msgspec.json.encode(second)], own)
-        assert featuriser.call(two).products == featuriser.call(both).products
-        expected = _bytes(featuriser.stacked([featuriser.call(both)]))
-        assert _bytes(featuriser.stacked([featuriser.call(two)])) == expected
-        assert _bytes(featuriser.contexts_of([two])) == expected
-        assert _bytes(featuriser.contexts_of([both])) == expected
+        assert call_of(featuriser, two).products == call_of(featuriser, both).products
+        expected = _bytes(read_by_python(featuriser, [both]))
+        assert _bytes(read_by_python(featuriser, [two])) == expected
+        assert _bytes(contexts_of(featuriser, [two])) == expected
+        assert _bytes(contexts_of(featuriser, [both])) == expected
 
 
 @pytest.mark.parametrize("interactions", PAIRS)
 def test_json_that_is_too_long_to_be_remembered_is_read_alike(interactions: Any) -> None:
     """Spaces make it long; what it says is the same."""
-    featuriser = Featuriser(bits=7, interactions=interactions, seed=4)
+    featuriser = Hashing(bits=7, interactions=interactions, seed=4)
     short = [(id, msgspec.json.encode(one)) for id, one in zip(IDS, ACTIONS, strict=True)]
     long = [(id, json + b" " * 2_000) for id, json in short]
     context = msgspec.json.encode(CONTEXT)
-    expected = _bytes(featuriser.contexts(CONTEXT, ACTIONS, IDS))
+    expected = _bytes(featuriser.rows((CONTEXT, ACTIONS), IDS))
     for _ in range(2):  # the second time, what is short is remembered
         for shared, own in ((context, short), (context + b" " * 2_000, long)):
             sent = _offered([shared], own)
-            assert _bytes(featuriser.stacked([featuriser.call(sent)])) == expected
-            assert _bytes(featuriser.contexts_of([sent])) == expected
+            assert _bytes(read_by_python(featuriser, [sent])) == expected
+            assert _bytes(contexts_of(featuriser, [sent])) == expected
 
 
 @pytest.mark.parametrize(
@@ -503,16 +514,16 @@ def test_json_of_no_features_is_refused_each_time(json: bytes) -> None:
     for text in (json, json, json + b" " * 2_000):
         for shared, own in (([text], [("a", b"[]")]), ([b"[]"], [("a", text)])):
             with pytest.raises(FeatureError):
-                Featuriser().contexts_of([_offered(shared, own)])
+                contexts_of(Hashing(), [_offered(shared, own)])
 
 
 def test_a_call_of_too_many_products_is_refused_with_its_slot() -> None:
     side = int(MOST_PRODUCTS**0.5)
     half, whole = (msgspec.json.encode([{"a": [1.0] * n}]) for n in (side // 2, side))
     own = [("a", whole)]
-    Featuriser().contexts_of([_offered([half], own)])
+    contexts_of(Hashing(), [_offered([half], own)])
     with pytest.raises(FeatureError, match="products of context and action features, but at most"):
-        Featuriser().contexts_of([_offered([half, half, half], own)])
+        contexts_of(Hashing(), [_offered([half, half, half], own)])
 
 
 def _check_form(contexts: Contexts, bits: int) -> None:
@@ -535,7 +546,7 @@ def _check_form(contexts: Contexts, bits: int) -> None:
         assert square <= 0.5 + 1e-6
 
 
-def _slow_row(featuriser: Featuriser, i: int) -> dict[int, float]:
+def _slow_row(featuriser: Hashing, i: int) -> dict[int, float]:
     """Return the row of an action of the examples, feature by feature."""
     seed, interactions = featuriser.seed, featuriser.interactions
     context = [
@@ -586,7 +597,7 @@ def _mixed(h: int, k: int) -> int:
 
 
 def _row_of(item: dict[str, Any]) -> bytes:
-    return _bytes(Featuriser().contexts([], [[item]], ["a"]))
+    return _bytes(Hashing().rows(([], [[item]]), ["a"]))
 
 
 def _bytes(contexts: Contexts) -> bytes:
@@ -598,9 +609,9 @@ def test_a_kernel_reads_numbers_as_python_does(xs: list[float]) -> None:
     for spelled in (str, "{:.17g}".format, "{:e}".format, "{:.3f}".format, "{:.20g}".format):
         text = ",".join(f'{{"x": {spelled(x)}}}' for x in xs).encode()
         sent = _offered([b"[%s]" % text], [("a", b"[]")])
-        featuriser = Featuriser(bits=4)
-        assert _outcome(lambda: featuriser.contexts_of([sent])) == _outcome(
-            lambda: featuriser.stacked([featuriser.call(sent)])
+        featuriser = Hashing(bits=4)
+        assert _outcome(lambda: contexts_of(featuriser, [sent])) == _outcome(
+            lambda: read_by_python(featuriser, [sent])
         )
 
 
@@ -611,9 +622,9 @@ def test_a_kernel_reads_what_python_reads(data: some.DataObject) -> None:
         for n in data.draw(some.lists(some.integers(1, 3), min_size=1, max_size=3))
         for ids in [data.draw(some.lists(some.text(max_size=4), min_size=n, max_size=n))]
     ]
-    for featuriser in (Featuriser(bits=5, seed=3), Featuriser(bits=5, ids_are_features=False)):
-        assert _outcome(lambda: featuriser.contexts_of(calls)) == _outcome(
-            lambda: featuriser.stacked([featuriser.call(one) for one in calls])
+    for featuriser in (Hashing(bits=5, seed=3), Hashing(bits=5, ids_are_features=False)):
+        assert _outcome(lambda: contexts_of(featuriser, calls)) == _outcome(
+            lambda: read_by_python(featuriser, calls)
         )
 
 

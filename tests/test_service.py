@@ -8,10 +8,10 @@ import pytest
 
 from rbmle import Bandit
 from rbmle.core.errors import FileError, SettingError
+from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
 from rbmle.service.checkpoints import Checkpoints, check_newest
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.features import Featuriser
 from rbmle.service.logs.errors import LogRefused
 from rbmle.service.logs.opening import LOG_FILE, open_log
 from rbmle.service.requests import ActivateRequest
@@ -128,7 +128,7 @@ def test_models_are_reset_exported_and_imported(tmp_path: Path) -> None:
         assert service.export_model() == exported
         with pytest.raises(FileError):
             service.import_model(b"nonsense")
-    narrow = small_start(tmp_path / "other", featuriser=Featuriser(bits=5))
+    narrow = small_start(tmp_path / "other", featuriser=Hashing(bits=5))
     with running(narrow) as other, pytest.raises(FileError, match="32 per arm"):
         other.import_model(exported)
 

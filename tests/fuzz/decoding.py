@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 from types import MappingProxyType
 
+from rbmle.core.errors import FeatureError
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.dialects import native, personalizer
 from rbmle.service.dialects.base import RefusedError
@@ -21,7 +22,6 @@ from rbmle.service.dialects.personalizer_settings import (
     decode_policy,
     decode_reference,
 )
-from rbmle.service.features import FeatureError
 from rbmle.service.logs.errors import DuplicateRequest
 from rbmle.service.requests import RankRequest
 from rbmle.service.security.limits import LimitError, decode

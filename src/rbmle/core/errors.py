@@ -2,6 +2,7 @@
 
 RBMLEError
 ├── ContextError       contexts of the wrong shape, with NaN, infinity or an absurd size (a ValueError)
+│   └── FeatureError   features in a dictionary that have the wrong form
 ├── RewardError        a reward that is not a finite number, or that the likelihood excludes (a ValueError)
 ├── ArmError           an arm that does not exist, is retired, or was listed twice (a KeyError)
 ├── EligibilityError   no arm to choose from, or arms and rows that do not match (a ValueError)
@@ -19,6 +20,10 @@ class RBMLEError(Exception):
 
 class ContextError(RBMLEError, ValueError):
     """Contexts of the wrong shape, with NaN, infinity or an absurd size."""
+
+
+class FeatureError(ContextError):
+    """Features in a dictionary that have the wrong form."""
 
 
 class RewardError(RBMLEError, ValueError):

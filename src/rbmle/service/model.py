@@ -10,9 +10,10 @@ from rbmle.core.errors import FileError, SettingError
 from rbmle.core.policy import Policy
 from rbmle.core.saving import decode, encode, write
 from rbmle.core.types import Contexts, Encoding
+from rbmle.features import Hashing
 from rbmle.models.history import Memory
 from rbmle.policies.specification import policy_with
-from rbmle.service.features import Featuriser, Offered
+from rbmle.service.features import Offered, contexts_of
 from rbmle.service.records import NO_FEATURES, Decided, Features, Offer, Play
 
 DEFAULT_POLICY = "neural-rbmle-pc"
@@ -41,7 +42,7 @@ class Model:
     """The settings of a model; with the log, they are all that determines it."""
 
     policy: Policy[Any] = field(default_factory=default_policy)
-    featuriser: Featuriser = field(default_factory=Featuriser)
+    featuriser: Hashing = field(default_factory=Hashing)
     seed: int = 0
     fits_per_second: int = FITS_PER_SECOND  # of the log's clock; more are remembered only
 
@@ -53,9 +54,9 @@ class Model:
             )
         network = getattr(getattr(self.policy, "model", None), "network", None)
         units = getattr(network, "width", 0)
-        if units * max(self.featuriser.features, units) > MOST_WEIGHTS:
+        if units * max(self.featuriser.size, units) > MOST_WEIGHTS:
             raise SettingError(
-                f"a network of {units:,} units over {self.featuriser.features:,} slots of features has more "
+                f"a network of {units:,} units over {self.featuriser.size:,} slots of features has more "
                 f"than {MOST_WEIGHTS:,} weights in a layer; use fewer units, or fewer bits"
             )
 
@@ -83,7 +84,7 @@ class Model:
             given["interactions"] = tuple(tuple(pair) for pair in given["interactions"])
         return cls(
             policy=policy,
-            featuriser=Featuriser(**given),
+            featuriser=Hashing(**given),
             seed=value["seed"],
             fits_per_second=value.get("fits_per_second", FITS_PER_SECOND),
         )
@@ -92,7 +93,7 @@ class Model:
         """Return the bandit before any data."""
         return Bandit(
             self.policy,
-            features=self.featuriser.features,
+            features=self.featuriser.size,
             seed=self.seed,
             encoding=Encoding.PER_ARM,
             draws=DRAWS,
@@ -100,7 +101,7 @@ class Model:
 
     def contexts(self, offers: Sequence[Offered]) -> Contexts:
         """Return one context for each action of each call; raise FeatureError for what cannot be read."""
-        return self.featuriser.contexts_of(offers)
+        return contexts_of(self.featuriser, offers)
 
     def context(self, decided: Decided, play: Play) -> Contexts:
         """Return the context of what was chosen."""
@@ -136,7 +137,7 @@ class Model:
     def load(self, saved: bytes) -> Bandit:
         """Return a bandit that `saved` holds, if it is of this kind, or raise FileError."""
         bandit = Bandit.load(io.BytesIO(saved))
-        wanted = (self.featuriser.features, Encoding.PER_ARM, None)
+        wanted = (self.featuriser.size, Encoding.PER_ARM, None)
         if (bandit.features, bandit.encoding, bandit.arms) != wanted:
             raise FileError(
                 f"the model has {bandit.features} features in the {bandit.encoding} encoding, but this "

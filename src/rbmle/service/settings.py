@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from rbmle.core.errors import SettingError
+from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
 from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
-from rbmle.service.features import Featuriser
 from rbmle.service.http.binding import Binding
 from rbmle.service.model import DEFAULT_POLICY, bounded
 from rbmle.service.start import CHECKPOINT_SECONDS, Start
@@ -54,7 +54,7 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         featuriser = None
         if self.features is not None:
             pairs = self.features.interactions
-            featuriser = Featuriser(
+            featuriser = Hashing(
                 bits=self.features.bits,
                 interactions=None if pairs is None else tuple(pairs),
                 ids_are_features=self.features.ids_are_features,

@@ -8,8 +8,8 @@ from typing import Any
 
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
+from rbmle.features import Hashing
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.features import Featuriser
 from rbmle.service.logs.base import Log, Row
 from rbmle.service.model import Model, default_policy
 from rbmle.service.records import (
@@ -32,7 +32,7 @@ class Start:
     data: Path
     log: str | None = None  # its address; None: a file in the folder
     policy: Policy[Any] | None = None  # None: that of the log, or the default; as the next four
-    featuriser: Featuriser | None = None
+    featuriser: Hashing | None = None
     seed: int | None = None
     fits_per_second: int | None = None
     configuration: ServiceConfiguration | None = None

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import structlog
 
-from rbmle.core.errors import FileError, SettingError
+from rbmle.core.errors import FeatureError, FileError, SettingError
 from rbmle.service.decider import ConflictError, InFlightError
 from rbmle.service.dialects.base import Fault, Problem
-from rbmle.service.features import FeatureError
 from rbmle.service.http.answers import Answer
 from rbmle.service.http.receiving import TooLargeError, TooSlowError
 from rbmle.service.http.wires import Wire

@@ -9,7 +9,7 @@ from jaxtyping import Bool
 
 from rbmle.core.types import Rows
 from rbmle.engine.feature_rows import feature_rows
-from rbmle.service.features.reading import ALONE, OTHER, Group
+from rbmle.features.reading import ALONE, OTHER, Group
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -51,8 +51,8 @@ class Call(NamedTuple):
         return self.context.size * sum([action.size for action in self.actions])
 
 
-def rows_of(calls: Sequence[Call], bits: int, chosen: Bool[np.ndarray, "codes codes"]) -> Rows:
-    """Return a row for each action of each call: its features, the context's and their products.
+def rows_of(calls: Sequence[Call], bits: int, pairs: Pairs | None) -> Rows:
+    """Return a row for each action of each call: its features, the context's and products of the two.
 
     They are in 2^bits slots. A product with hash h is added to the slot of h's low bits, with the sign
     of h's top bit. Slot 0 is the constant's alone: what would fall there goes to slot 1.
@@ -64,6 +64,6 @@ def rows_of(calls: Sequence[Call], bits: int, chosen: Bool[np.ndarray, "codes co
         np.array([group.size for group in groups], np.int64),
         np.array([len(call.actions) for call in calls], np.int64),
         np.frombuffer(bytearray().join([group.codes for group in groups]), np.int64),
-        chosen,
+        interactions_of(pairs).chosen,
         bits,
     )

@@ -4,10 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from rbmle.engine.feature_rows import interaction_hash
 from rbmle.engine.json_features import text_hash
-
-__all__ = ["IGNORED", "NOTHING", "Remembered", "feature_hash", "interaction_hash", "remembered"]
 
 _REMEMBERED = 2**15  # features
 _LONGEST = (

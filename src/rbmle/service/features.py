@@ -11,12 +11,14 @@ import msgspec
 import numpy as np
 from jaxtyping import Int
 
-from rbmle.core.types import Rows
+from rbmle.core.errors import FeatureError
+from rbmle.core.types import Contexts, Rows
 from rbmle.engine.feature_rows import feature_rows
 from rbmle.engine.json_features import MORE_FEATURES, NEW_FEATURES, NEW_ID, read_groups
-from rbmle.service.features.hashing import seed_bits
-from rbmle.service.features.reading import FeatureError, Group, read
-from rbmle.service.features.rows import Pairs, interactions_of
+from rbmle.features.hashes import seed_bits
+from rbmle.features.hashing import MOST_PRODUCTS, Hashing
+from rbmle.features.reading import Group, joined, read
+from rbmle.features.rows import Call, Pairs, interactions_of, rows_of
 from rbmle.service.records import Features as Packed
 from rbmle.service.requests import Features
 
@@ -35,28 +37,59 @@ class Offered(NamedTuple):
     features: list[Packed]
 
 
-def rows_of_json(
-    offers: Sequence[Offered], seed: int, ids_are_features: bool, bits: int, most: int
-) -> Rows | None:
+def contexts_of(featuriser: Hashing, offers: Sequence[Offered]) -> Contexts:
+    """Return one row for each action of each call, from features as they were sent; raise FeatureError."""
+    rows = None if featuriser.interactions is not None else _read_by_kernel(featuriser, offers)
+    if rows is None:
+        return read_by_python(featuriser, offers)
+    return Contexts(rows=rows, features=featuriser.size)
+
+
+def read_by_python(featuriser: Hashing, offers: Sequence[Offered]) -> Contexts:
+    """Return what `contexts_of` returns, read without a kernel; raise FeatureError."""
+    calls = [call_of(featuriser, offered) for offered in offers]
+    rows = rows_of(calls, featuriser.bits, featuriser.interactions)
+    return Contexts(rows=rows, features=featuriser.size)
+
+
+def _read_by_kernel(featuriser: Hashing, offers: Sequence[Offered]) -> Rows | None:
     """Return a row for each action; None if a kernel cannot read them, or there are too many products."""
     pieces: list[Packed | bytes] = []
     kinds: list[int] = []
     for context, ids, features in offers:
         pieces += context
         kinds += [NEW_FEATURES, *[MORE_FEATURES] * (len(context) - 1)]
-        if ids_are_features:
+        if featuriser.ids_are_features:
             pieces += [part for own in zip(map(str.encode, ids), features) for part in own]  # noqa: B905
             kinds += [NEW_ID, MORE_FEATURES] * len(ids)
         else:
             pieces += features
             kinds += [NEW_FEATURES] * len(ids)
     text = np.frombuffer(bytearray(_END).join([*pieces, b""]), np.uint8)
-    hashes, values, counts, is_read = read_groups(text, np.array(kinds), seed_bits(seed))
+    seed = seed_bits(featuriser.seed)
+    hashes, values, counts, is_read = read_groups(text, np.array(kinds), seed)
     sizes = np.array([len(offered.ids) for offered in offers])
-    if not is_read or _products(counts, sizes) > most:
+    if not is_read or _products(counts, sizes) > MOST_PRODUCTS:
         return None
     chosen = interactions_of(None).chosen
-    return feature_rows(hashes, values, counts, sizes, _NO_CODES, chosen, bits)
+    return feature_rows(hashes, values, counts, sizes, _NO_CODES, chosen, featuriser.bits)
+
+
+def call_of(featuriser: Hashing, offered: Offered) -> Call:
+    """Return what a call offers, read by Python; raise FeatureError."""
+    known = groups_of(featuriser.seed, featuriser.interactions)
+    shared = [known.read(None, bytes(json)) for json in offered.context]  # nearly always new
+    own = [
+        known[id if featuriser.ids_are_features else None, bytes(json)]
+        for id, json in zip(offered.ids, offered.features, strict=True)
+    ]
+    call = Call(shared[0] if len(shared) == 1 else joined(*shared), own)
+    if call.products > MOST_PRODUCTS:
+        raise FeatureError(
+            f"there are {call.products:,} products of context and action features, but at most "
+            f"{MOST_PRODUCTS:,} are taken; send fewer features or fewer actions"
+        )
+    return call
 
 
 def _products(counts: Int[np.ndarray, " groups"], sizes: Int[np.ndarray, " calls"]) -> int:
@@ -96,7 +129,7 @@ class Groups(dict[tuple[str | None, bytes], Group]):
             features: Any = _decoder.decode(json)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise FeatureError(f"features cannot be read: {error}") from None
-        return read(features, id, self.seed, self.codes)
+        return read(features, id, self.seed, self.codes, "features")
 
 
 @lru_cache(maxsize=8)
