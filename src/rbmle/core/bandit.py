@@ -8,7 +8,8 @@ import numpy as np
 
 from rbmle.core.arms import Arms
 from rbmle.core.checks import encoding_of, policy_of, probability, rewards_of, whole_number
-from rbmle.core.contexts import per_arm, stacked
+from rbmle.core.contexts import stacked
+from rbmle.core.encoding import Encoder, encoder_of
 from rbmle.core.errors import ArmError, ContextError, SettingError
 from rbmle.core.learning import Learner
 from rbmle.core.offers import Offers
@@ -37,7 +38,7 @@ class Bandit:
         policy: Policy[Any] | type[Policy[Any]] | str,
         *,
         arms: int | Iterable[ArmId] | None = None,
-        features: int,
+        features: int | Iterable[str] | Encoder,
         seed: int = 0,
         encoding: str | Encoding = Encoding.DISJOINT,
         floor: float = 0.0,
@@ -49,6 +50,7 @@ class Bandit:
             policy: a policy, its class, or its name as on the command line, such as "neural-ucb".
             arms: their ids, or their number n for the ids 0 … n − 1. None, with contexts per arm:
                 any arms, named or counted anew at each decision.
+            features: their number, or their names, or an encoder such as `Hashing()` for dictionaries.
             floor: ε, the probability with which an eligible arm is drawn at random; every
                 propensity is then at least ε/n.
             draws: how many draws estimate the propensities of a policy whose index is random; the
@@ -56,7 +58,8 @@ class Bandit:
 
         """
         self.policy = policy_of(policy)
-        self.features = whole_number("features", features, least=1)
+        self.encoder = encoder_of(features)
+        self.features = self.encoder.size
         self.seed = whole_number("seed", seed)
         self.floor = probability("floor", floor)
         self.draws = whole_number("draws", draws, least=0)
@@ -64,7 +67,7 @@ class Bandit:
         if arms is None and self.encoding is Encoding.DISJOINT:
             raise SettingError("`arms` is missing; give their ids or their number, as in arms=5")
         named = None if arms is None else Arms.of(arms)
-        self._offers = Offers(encoding=self.encoding, features=self.features)
+        self._offers = Offers(encoding=self.encoding, encoder=self.encoder)
         self.learner = Learner.start(self.policy, self.features, named, self.seed, self.encoding)
 
     @property
@@ -232,7 +235,7 @@ class Bandit:
 
         All is checked before anything is learned.
         """
-        contexts = per_arm(X, self.features)
+        contexts = self._offers.logged(X, arms)
         if not len(contexts) == len(arms) == len(rewards):
             raise ContextError(
                 f"there are {len(contexts)} contexts, {len(arms)} arms and {len(rewards)} rewards; a round "
@@ -276,14 +279,16 @@ class Bandit:
         save(self, path)
 
     @staticmethod
-    def load(path: Any, *, policy: Policy[Any] | None = None) -> "Bandit":
+    def load(
+        path: Any, *, policy: Policy[Any] | None = None, features: Encoder | None = None
+    ) -> "Bandit":
         """Return the bandit that was saved; it goes on as if it had never stopped.
 
-        A policy, or a part of one, that is not from this package has to be given again.
+        A policy, a part of one or an encoder that is not from this package has to be given again.
         """
         from rbmle.core.saving import load  # it needs this class
 
-        return load(path, policy)
+        return load(path, policy, features)
 
     def __repr__(self) -> str:
         """Return the settings, and how much was learned."""

@@ -68,14 +68,14 @@ def stacked(several: Sequence[Contexts]) -> Contexts:
 
 def _entries(x: Any, features: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices and values of a vector's non-zero features."""
-    if hasattr(x, "tocsr"):
-        only = _sparse_rows(x, features)
+    if isinstance(x, Contexts) or hasattr(x, "tocsr"):
+        only = per_arm(x, features)
         if len(only) != 1:
             raise ContextError(
                 f"the context has {len(only)} rows, but one vector of {features} features is expected; "
                 "for one row per arm, make the bandit with encoding='per-arm'"
             )
-        return only.rows.indices, only.rows.values
+        return only.row(0).rows[-2:]
     x = _array(x)
     if x.shape != (features,):
         raise ContextError(
@@ -121,7 +121,8 @@ def _array(x: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise ContextError(
             f"the context {_short(x)} is not an array of numbers ({error}); give numbers, with all rows of "
-            "the same length, and encode categories as numbers"
+            "the same length, and encode categories as numbers; for dictionaries, make the bandit with "
+            "features=[…names…] or features=Hashing()"
         ) from None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from rbmle.core.arms import Arms
 from rbmle.core.contexts import disjoint, every_in_blocks, per_arm, stacked
+from rbmle.core.encoding import Encoder
 from rbmle.core.errors import ArmError, ContextError, EligibilityError
 from rbmle.core.types import ArmId, Contexts, Decision, Encoding
 
@@ -19,28 +20,34 @@ class Offers:
     """How a bandit reads what it is offered."""
 
     encoding: Encoding
-    features: int
+    encoder: Encoder
+
+    @property
+    def features(self) -> int:
+        """Return the number of features of a context."""
+        return self.encoder.size
 
     def one(self, x: Any, eligible: Sequence[ArmId] | None, arms: Arms | None) -> Offer:
         """Return the eligible arms of a round and their contexts."""
         if self.encoding is Encoding.PER_ARM:
-            return self._rows(per_arm(x, self.features), eligible, arms)
+            return self._rows(x, eligible, arms)
         assert arms is not None  # a bandit with disjoint contexts has arms
         ids = _eligible(eligible, arms)
-        return ids, disjoint(x, _blocks(ids, arms), self.features)
+        return ids, disjoint(self.encoder.row(x, None), _blocks(ids, arms), self.features)
 
     def many(
         self, X: Any, eligible: Sequence[ArmId] | None, arms: Arms | None
     ) -> tuple[Sequence[Sequence[ArmId]], Contexts]:
         """Return the eligible arms of some rounds, and all their contexts in a row."""
         if self.encoding is Encoding.PER_ARM:
-            offers = [self._rows(per_arm(x, self.features), eligible, arms) for x in X]
+            offers = [self._rows(x, eligible, arms) for x in X]
             if not offers:
                 raise ContextError("there are no rounds to decide; give one matrix for each round")
             return [ids for ids, _ in offers], stacked([contexts for _, contexts in offers])
         assert arms is not None  # as above
         ids = _eligible(eligible, arms)
-        contexts = every_in_blocks(per_arm(X, self.features), _blocks(ids, arms))
+        rounds = per_arm(self.encoder.rows(X, None), self.features)
+        contexts = every_in_blocks(rounds, _blocks(ids, arms))
         return [ids] * (len(contexts) // len(ids)), contexts
 
     def played(self, x: Any, arm: ArmId | None, arms: Arms | None) -> Contexts:
@@ -49,7 +56,13 @@ class Offers:
             raise ArmError(
                 "the arm is missing; use learn(x, arm=…, reward=…) or learn(decision, reward)"
             )
-        return self.placed(disjoint(x, np.zeros(1, np.int64), self.features), arm, arms)
+        row = self.encoder.row(x, arm if self.encoding is Encoding.PER_ARM else None)
+        return self.placed(disjoint(row, np.zeros(1, np.int64), self.features), arm, arms)
+
+    def logged(self, X: Any, arms: Sequence[ArmId]) -> Contexts:
+        """Return the contexts of arms that were played, one in each round."""
+        named = arms if self.encoding is Encoding.PER_ARM else None
+        return per_arm(self.encoder.rows(X, named), self.features)
 
     def decided(self, decision: Decision, arms: Arms | None) -> Contexts:
         """Return the context of a decision, checked."""
@@ -68,12 +81,12 @@ class Offers:
         rows = context.rows._replace(blocks=np.array([block], np.int64))
         return Contexts(rows=rows, features=context.features)
 
-    def _rows(
-        self, contexts: Contexts, eligible: Sequence[ArmId] | None, arms: Arms | None
-    ) -> Offer:
+    def _rows(self, X: Any, eligible: Sequence[ArmId] | None, arms: Arms | None) -> Offer:
         """Return the eligible arms, one for each row."""
+        named = _eligible(eligible, arms) if arms or eligible is not None else None
+        contexts = per_arm(self.encoder.rows(X, named), self.features)
         n = len(contexts)
-        ids = _eligible(eligible, arms) if arms or eligible is not None else range(n)
+        ids = range(n) if named is None else named
         if len(ids) != n or n == 0:
             raise EligibilityError(
                 f"there are {n} rows of features for {len(ids)} eligible arms; give one row for each "

@@ -18,13 +18,14 @@ import numpy as np
 
 from rbmle.core.arms import Arms
 from rbmle.core.bandit import Bandit
+from rbmle.core.encoding import Encoder, Places
 from rbmle.core.errors import FileError
 from rbmle.core.files import written_whole
 from rbmle.core.policy import Policy
 from rbmle.core.trees import leaves, replaced
 
 FORMAT = "rbmle bandit"
-VERSION = 1
+VERSION = 2  # the first with names of features and encoders; without them, 1 is written
 MANIFEST = "manifest.json"
 OURS = "rbmle."  # the only package whose classes a file may name
 
@@ -46,10 +47,12 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
     arrays, numbers = leaves(bandit.state)
     manifest = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": 1 if isinstance(bandit.encoder, Places) else VERSION,
         "policy": encode(bandit.policy),
         "encoding": bandit.encoding.value,
-        "features": bandit.features,
+        "features": bandit.features
+        if isinstance(bandit.encoder, Places)
+        else encode(bandit.encoder),
         "seed": bandit.seed,
         "floor": bandit.floor,
         "draws": bandit.draws,
@@ -70,19 +73,24 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
                 np.lib.format.write_array(entry, arrays[name], allow_pickle=False)
 
 
-def load(path: str | os.PathLike[str] | BinaryIO, policy: Policy[Any] | None = None) -> Bandit:
+def load(
+    path: str | os.PathLike[str] | BinaryIO,
+    policy: Policy[Any] | None = None,
+    features: Encoder | None = None,
+) -> Bandit:
     """Return the bandit in a file, or raise FileError."""
     try:
         with zipfile.ZipFile(path) as zipped:
             manifest = json.loads(zipped.read(MANIFEST))
             _check(path, manifest)
-            policy = _policy(path, manifest, policy)
+            policy = _part("policy", path, manifest, policy)
+            features = _part("features", path, manifest, features)
             arrays = {}
             for name in manifest["arrays"]:
                 with zipped.open(f"{name}.npy") as entry:
                     arrays[name] = np.lib.format.read_array(entry, allow_pickle=False)
                     entry.read()  # to its end, where the checksum is compared
-        return _rebuilt(manifest, policy, arrays)
+        return _rebuilt(manifest, policy, features, arrays)
     except FileError:
         raise
     except (
@@ -150,32 +158,34 @@ def _check(path: Any, manifest: Any) -> None:
         )
 
 
-def _policy(path: Any, manifest: dict[str, Any], given: Policy[Any] | None) -> Policy[Any]:
-    """Return the policy of a file, or the given one if it is the same."""
-    saved = manifest["policy"]
+def _part(name: str, path: Any, manifest: dict[str, Any], given: Any) -> Any:
+    """Return the policy or the features of a file, or the given ones if they are the same."""
+    saved = manifest[name]
     if given is None:
         try:
             return decode(saved)
         except LookupError as error:
             raise FileError(
-                f"{path} has {error} in its policy, which is not part of rbmle; make the policy and "
-                "give it, as in Bandit.load(path, policy=…)"
+                f"{path} has {error} in its {name}, which is not part of rbmle; make it again and give it, "
+                f"as in Bandit.load(path, {name}=…)"
             ) from None
     if encode(given) != saved:
-        raise FileError(
-            f"{path} was saved with the policy {saved.get('repr', saved)}, not {given!r}; give that one"
-        )
+        shown = saved.get("repr", saved) if isinstance(saved, dict) else saved
+        raise FileError(f"{path} was saved with the {name} {shown}, not {given!r}; give that one")
     return given
 
 
 def _rebuilt(
-    manifest: dict[str, Any], policy: Policy[Any], arrays: dict[str, np.ndarray]
+    manifest: dict[str, Any],
+    policy: Policy[Any],
+    features: int | Encoder,
+    arrays: dict[str, np.ndarray],
 ) -> Bandit:
     """Return a bandit with the state of a file."""
     bandit = Bandit(
         policy,
         arms=None if manifest["arms"] is None else manifest["arms"],
-        features=manifest["features"],
+        features=features,
         seed=manifest["seed"],
         encoding=manifest["encoding"],
         floor=manifest["floor"],
