@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rbmle.core.bandit import Bandit as Bandit
     from rbmle.core.errors import RBMLEError as RBMLEError
     from rbmle.core.types import Decision as Decision
+    from rbmle.features import Hashing as Hashing
     from rbmle.likelihoods import Bernoulli as Bernoulli
     from rbmle.likelihoods import Gaussian as Gaussian
     from rbmle.likelihoods import Mixture as Mixture
@@ -30,6 +31,7 @@ _HOMES = {
     "rbmle.core.bandit": ("Bandit",),
     "rbmle.core.errors": ("RBMLEError",),
     "rbmle.core.types": ("Decision",),
+    "rbmle.features": ("Hashing",),
     "rbmle.likelihoods": ("Bernoulli", "Gaussian", "Mixture"),
     "rbmle.models": (
         "ArmAscent",
@@ -48,6 +50,7 @@ _FOLDERS = (
     "core",
     "datasets",
     "environments",
+    "features",
     "likelihoods",
     "models",
     "policies",

@@ -15,7 +15,7 @@ from rbmle.core.types import Encoding
 def policy_of(given: Any) -> Policy[Any]:
     """Return a policy; a name or a class is looked up where all policies are known."""
     if isinstance(given, str | type):
-        given = import_module("rbmle.policies.choices").policy_from(given)
+        given = import_module("rbmle.policies.specification").policy_from(given)
     if not isinstance(given, Policy):
         raise SettingError(
             "`policy` must be a policy, such as NeuralUCB(), or the name of one, such as 'neural-ucb', "
