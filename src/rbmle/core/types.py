@@ -101,7 +101,7 @@ class Batch:
     @staticmethod
     def of(seen: Observation, rng: np.random.Generator) -> "Batch":
         """Return a batch of one observation, which is fitted."""
-        rewards, is_fitted = np.array([seen.reward], np.float64), np.ones(1, np.bool_)
+        rewards, is_fitted = np.array([seen.reward], np.float64), np.array([True])
         return Batch(contexts=seen.context, rewards=rewards, is_fitted=is_fitted, rng=lambda _: rng)
 
     def one(self, i: int) -> "Batch":
