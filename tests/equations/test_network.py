@@ -95,7 +95,7 @@ def test_the_standard_start_is_uniform_by_the_number_of_inputs() -> None:
 def test_a_network_that_cannot_be_is_refused() -> None:
     with pytest.raises(SettingError, match="`width` must be at least 1, got 0"):
         Network(width=0)
-    with pytest.raises(SettingError, match="depth 1"):
+    with pytest.raises(SettingError, match="`depth` must be at least 2, got 1"):
         Network(depth=1)
     with pytest.raises(SettingError, match="`width` must be even for a paired start, got 7; use 8"):
         Network(width=7, start="paired")
