@@ -1,6 +1,8 @@
 """A network fitted to the history by regularised maximum likelihood: the base estimator θ̂_t."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -42,15 +44,7 @@ class Regression:
     @property
     def fit(self) -> Fit:
         """Return how the network is fitted, to all of the history as it is."""
-        return Fit(
-            steps=self.training.steps,
-            rate=float(self.training.rate),
-            ridge=self.pull,
-            mean=scalar(self.likelihood.mean),
-            noise=0.0,
-            share=1.0,
-            share_key=np.uint64(0),
-        )
+        return _fit(self.training.steps, self.training.rate, self.pull, self.likelihood.mean)
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
         """Return the network at θ₀ and an empty history."""
@@ -76,3 +70,17 @@ class Regression:
         """Return the network and its round, without what training needs."""
         net = unmoved(state.net)
         return RegressionState(net=net, walk=no_walk(net), history=state.history.forgotten)
+
+
+@cache
+def _fit(steps: int, rate: float, ridge: float, mean: Callable[[float], float]) -> Fit:
+    """Return a fit to all of the history as it is; one for all rounds, as making it costs a step."""
+    return Fit(
+        steps=steps,
+        rate=float(rate),
+        ridge=float(ridge),
+        mean=scalar(mean),
+        noise=0.0,
+        share=1.0,
+        share_key=np.uint64(0),
+    )

@@ -67,7 +67,8 @@ class Replay:
         keys, weights = np.zeros(n, np.uint64), np.zeros(n)
         for i in range(n) if memory.is_random else batch.is_fitted.nonzero()[0].tolist():
             rng, seen = batch.rng(i), begun + i + 1
-            slots[i] = memory.slot(begun + i, rng)
+            if memory.is_random:
+                slots[i] = memory.slot(begun + i, rng)
             if batch.is_fitted[i]:
                 keys[i], weights[i] = key_of(rng), self._weight(memory.count(seen), seen)
         arrivals = Arrivals(
