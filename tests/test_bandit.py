@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from rbmle import POLICIES, Bandit, EpsilonGreedy, LinTS, LinUCB, NeuralTS, NeuralUCB, Uniform
+from rbmle import (
+    POLICIES,
+    Bandit,
+    Bernoulli,
+    EpsilonGreedy,
+    LinTS,
+    LinUCB,
+    NeuralTS,
+    NeuralUCB,
+    Regression,
+    Uniform,
+)
 from rbmle.core.contexts import per_arm
 from rbmle.core.errors import (
     ArmError,
@@ -327,6 +338,17 @@ def test_a_mistake_gets_a_message_and_leaves_no_trace(
 def test_a_mistaken_setting_is_refused(settings: Any, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         Bandit(LinUCB(), **settings)
+
+
+def test_a_reward_that_the_likelihood_excludes_is_refused() -> None:
+    policy = NeuralUCB(model=Regression(likelihood=Bernoulli()))
+    bandit = Bandit(policy, arms=2, features=1)
+    with pytest.raises(RewardError, match=r"between 0 and 1 .* got 5; scale"):
+        bandit.learn([1.0], arm=0, reward=5)
+    with pytest.raises(RewardError, match=r"got -0\.5"):
+        bandit.partial_fit([[1.0], [1.0]], [0, 1], [1.0, -0.5])
+    assert bandit.round == 0
+    bandit.learn([1.0], arm=0, reward=0.25)
 
 
 def test_a_decision_of_another_bandit_is_refused() -> None:

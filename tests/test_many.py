@@ -116,7 +116,7 @@ def test_lists_come_as_often_as_their_propensities_say(policy: Any) -> None:
     found: dict[tuple[Any, ...], list[float]] = {}
     for i in range(600):
         ranking = bandit.rank(x, 2, id=f"list {i}")
-        chance = np.prod([place.propensity for place in ranking])
+        chance = np.prod([place.propensity or 0.0 for place in ranking])
         found.setdefault(tuple(place.arm for place in ranking), []).append(float(chance))
     for chances in found.values():
         share, expected = len(chances) / 600, float(np.mean(chances))
@@ -153,7 +153,7 @@ def test_a_decision_survives_json(floor: float) -> None:
 
 def test_a_policy_may_be_given_by_name_or_class() -> None:
     for given in ("neural-ucb", NeuralUCB, NeuralUCB()):
-        assert Bandit(given, arms=2, features=1).policy == NeuralUCB()  # type: ignore[arg-type]  # a class with fields
+        assert Bandit(given, arms=2, features=1).policy == NeuralUCB()
     with pytest.raises(SettingError, match="neural-ubc"):
         Bandit("neural-ubc", arms=2, features=1)
     with pytest.raises(SettingError, match="`policy` must be a policy"):

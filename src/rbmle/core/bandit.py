@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from rbmle.core.arms import Arms
-from rbmle.core.checks import encoding_of, policy_of, probability, rewards_of, whole_number
+from rbmle.core.checks import (
+    check_range,
+    encoding_of,
+    policy_of,
+    probability,
+    rewards_of,
+    whole_number,
+)
 from rbmle.core.contexts import stacked
 from rbmle.core.encoding import Encoder, encoder_of
 from rbmle.core.errors import ArmError, ContextError, SettingError
@@ -206,7 +213,7 @@ class Bandit:
                 return self._offers.decided(source, arms)
             return self._offers.played(source, arm, arms)
 
-        self.learner.learn(place, rewards_of([reward]))
+        self.learner.learn(place, check_range(rewards_of([reward]), self.policy))
 
     def learn_all(
         self,
@@ -246,7 +253,7 @@ class Bandit:
             rows = [self._offers.placed(contexts.row(i), arm, known) for i, arm in enumerate(arms)]
             return stacked(rows) if rows else contexts
 
-        self.learner.learn(place, rewards_of(rewards))
+        self.learner.learn(place, check_range(rewards_of(rewards), self.policy))
         return self
 
     def add_arm(self, id: ArmId) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rbmle.core.errors import RewardError, SettingError
-from rbmle.core.policy import Policy
+from rbmle.core.policy import LimitsRewards, Policy, has
 from rbmle.core.types import Encoding
 
 
@@ -61,6 +61,19 @@ def rewards_of(given: Sequence[float | None] | np.ndarray) -> np.ndarray:
         raise RewardError(
             f"a reward must be a finite number, got {bad!r}; leave it out, or replace it"
         )
+    return rewards
+
+
+def check_range(rewards: np.ndarray, policy: Policy[Any]) -> np.ndarray:
+    """Return the rewards, or raise RewardError for one that the policy's likelihood excludes."""
+    if has(policy, LimitsRewards):
+        low, high = policy.rewards
+        for reward in rewards:
+            if not low <= reward <= high:
+                raise RewardError(
+                    f"a reward must be between {low:g} and {high:g} for this policy's likelihood, got "
+                    f"{reward:g}; scale the rewards, or use Regression(likelihood=Gaussian())"
+                )
     return rewards
 
 

@@ -74,6 +74,15 @@ class Predicts(Protocol):
         ...
 
 
+class LimitsRewards(Protocol):
+    """A policy whose likelihood excludes some rewards."""
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        ...
+
+
 class LearnsBatches(Protocol):
     """A policy that learns many observations at once, and need not fit to each of them."""
 

@@ -2,11 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bernoulli:
     """b(z) = log(1 + eᶻ), so the mean reward is the logistic function of f."""
+
+    rewards: ClassVar[tuple[float, float]] = (0.0, 1.0)  # 1 or 0, or a share of ones
 
     @staticmethod
     def b(z: float) -> float:

@@ -14,6 +14,11 @@ class Model(Protocol[State]):
     `update_all` is the only writer of a state, apart from `grow`.
     """
 
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        ...
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> State:
         """Return the state before any data."""
         ...

@@ -44,6 +44,11 @@ class Ensemble:
         if not 0 < self.share <= 1:
             raise SettingError(f"`share` must be above 0 and at most 1, got {self.share}")
 
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        return self.model.rewards
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> EnsembleState:
         """Return networks at their starts and an empty history."""
         nets = [self.model.network.init(blocks, features, rng) for _ in range(self.networks)]

@@ -10,7 +10,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.compiled import scalar
 from rbmle.engine.layout import Fit
-from rbmle.likelihoods.base import Likelihood
+from rbmle.likelihoods.base import Likelihood, rewards_of
 from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.history import History, Memory
 from rbmle.models.network import Network
@@ -40,6 +40,11 @@ class Regression:
     def pull(self) -> float:
         """Return mλ."""
         return self.network.m * self.ridge
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        return rewards_of(self.likelihood)
 
     @property
     def fit(self) -> Fit:

@@ -1,5 +1,6 @@
 """Ridge regression, one for each block: θ̂ = V⁻¹ Σ r x with V = λI + Σ x xᵀ."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,11 @@ class Ridge:
         """Raise SettingError for a ridge that is not positive."""
         if not 0 < self.ridge < float("inf"):
             raise SettingError(f"`ridge` must be a positive number, got {self.ridge}; it is λ")
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        return (-math.inf, math.inf)
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RidgeState:
         """Return θ̂ = 0 and V = λI."""

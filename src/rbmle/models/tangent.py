@@ -33,6 +33,11 @@ class Tangent:
     model: Regression
     precision: Precision
 
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        return self.model.rewards
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> TangentState:
         """Return θ₀ and Z = λI."""
         regression = self.model.init(blocks, features, rng)

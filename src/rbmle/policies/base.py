@@ -21,6 +21,11 @@ class ModelPolicy(ABC, Generic[State]):
     def learner(self) -> Model[State]:
         """Return the model."""
 
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        return self.learner.rewards
+
     @abstractmethod
     def index(self, state: State, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return one number for each arm."""

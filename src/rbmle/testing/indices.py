@@ -125,9 +125,9 @@ def probabilities_are_a_distribution(policy: Policy[Any], make: type[Bandit]) ->
 
 def a_separate_index_does_not_draw(policy: Policy[Any], make: type[Bandit]) -> None:
     """A policy that says `is_separate` answers the same for every stream."""
+    bandit = trained(policy, make)
     if not has(policy, SeparateIndex):
         return
-    bandit = trained(policy, make)
     streams = [generator(0, Purpose.INDEX, t) for t in range(5)]
     answers = [policy.index(bandit.state, some_contexts(), rng) for rng in streams]
     require(
