@@ -167,6 +167,7 @@ def test_the_same_id_gets_the_same_answer() -> None:
     assert first.arm == again.arm
     np.testing.assert_array_equal(first.indices, again.indices)
     assert bandit.decisions == 0
+    assert bandit.decide([1.0, 1.0], id="").id == bandit.rank([1.0, 1.0], 1, id="")[0].id == ""
     others = {bandit.decide([1.0, 1.0], id=str(i)).arm for i in range(50)}
     assert len(others) > 1
 

@@ -113,7 +113,7 @@ class Bandit:
         """
         with self.learner.reading() as learned:
             ids, contexts = self._offers.one(x, eligible, learned.arms)
-            names, rule = self._names(id and [id], 1), self._rule(floor)
+            names, rule = self._names(None if id is None else [id], 1), self._rule(floor)
             sizes = [len(contexts)]
             (chosen,) = weigh_all(self.policy, learned.state, contexts, sizes, names, rule)
         return Decision.of(names[0], ids, contexts, chosen)
@@ -162,7 +162,7 @@ class Bandit:
                 raise SettingError(
                     f"`k` must be between 1 and the number of eligible arms, {len(ids)}, got {k}"
                 )
-            (name,), rule = self._names(id and [id], 1), self._rule(floor)
+            (name,), rule = self._names(None if id is None else [id], 1), self._rule(floor)
             positions = rank(self.policy, learned.state, contexts, k, name, rule)
         decisions = []
         for position, (left, chosen) in enumerate(positions):
