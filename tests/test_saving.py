@@ -108,7 +108,7 @@ def test_a_cut_file_is_refused(tmp_path: Path, share: float) -> None:
 def test_foreign_files_are_refused(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no bandit here")
-    with pytest.raises(FileError, match="no saved bandit"):
+    with pytest.raises(FileError, match="is not a saved bandit"):
         Bandit.load(text)
     other = tmp_path / "other.zip"
     with zipfile.ZipFile(other, "w") as zipped:
