@@ -43,6 +43,11 @@ class Biased:
     model: Regression
     ascent: ArmAscent
 
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        return self.model.rewards
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
         """Return the network at θ₀ and an empty history."""
         return self.model.init(blocks, features, rng)
