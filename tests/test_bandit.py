@@ -160,6 +160,12 @@ def test_a_decision_does_not_see_what_becomes_of_its_context() -> None:
     assert bytes_of(bandit) == bytes_of(other)
 
 
+def test_an_empty_id_is_an_id() -> None:
+    bandit = Bandit(LinUCB(), arms=["a", "b"], features=2, seed=0)
+    assert bandit.decide([1.0, 0.0], id="").id == ""
+    assert bandit.rank([1.0, 0.0], k=1, id="")[0].id == ""
+
+
 def test_the_same_id_gets_the_same_answer() -> None:
     bandit = Bandit(LinTS(exploration=1.0), arms=5, features=2, seed=4)
     first = bandit.decide([1.0, 1.0], id="event/1 é")
