@@ -17,7 +17,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from rbmle.cli import app
 from rbmle.core.errors import RBMLEError
 from rbmle.datasets import DATASETS, PREPROCESSINGS, DatasetError, Source, Table, digits, load
 from rbmle.datasets.digest import sha256
@@ -25,6 +27,7 @@ from rbmle.datasets.lookup import SHIPPED, find
 from rbmle.datasets.preprocessing import preprocess
 from rbmle.datasets.user_file import read
 from rbmle.environments import Classification
+from rbmle.experiments.store import Store
 
 PAPER = ["adult", "covertype", "magic", "mnist", "mushroom", "shuttle"]
 LARGE = ("covertype", "mnist")
@@ -706,6 +709,23 @@ def test_a_dropped_column_makes_another_trial(tmp_path: Path) -> None:
     assert less.settings["content"] != whole.settings["content"]
     assert less.notice == "mine.csv: 2 rows; target y; left out: z"
     assert Classification(dataset="magic").notice == ""
+
+
+def test_a_run_says_first_how_a_file_was_read(tmp_path: Path) -> None:
+    rows = "".join(f"u{i},{i % 5},2024-01-{i + 1:02d},{i % 3},{'ab'[i % 2]}\n" for i in range(20))
+    path = written(tmp_path, f"user,age,joined,notes,kind\n{rows}")
+    what = ["--dataset", str(path), "--target", "kind", "--drop", "notes", "--policy", "uniform"]
+    how = ["--rounds", "20", "--seeds", "1", "--executor", "serial", "--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, ["run", *what, *how])
+    assert found.exit_code == 0, found.output
+    assert found.output.splitlines()[0] == (
+        "mine.csv: 20 rows; target kind; left out: notes, user (all values differ); joined read as a date"
+    )
+    (record,) = Store(folder=tmp_path / "out" / "runs").all()
+    environment = record.settings["environment"]
+    assert environment["dropped"] == ["notes"]
+    assert environment["left_out"] == ["user"]
+    assert environment["dates"] == ["joined"]
 
 
 @pytest.mark.parametrize(
