@@ -32,7 +32,7 @@ def per_arm(X: Any, features: int) -> Contexts:
         return X
     if hasattr(X, "tocsr"):
         return _sparse_rows(X, features)
-    X = _array(X)
+    X = _array(X, is_copied=False)  # `Contexts.row` copies what outlives the call
     if X.ndim != 2 or X.shape[1] != features:
         raise ContextError(
             f"the contexts have the shape {X.shape}, but a matrix of shape (n, {features}) is expected: "
@@ -41,11 +41,13 @@ def per_arm(X: Any, features: int) -> Contexts:
         )
     _check(X)
     n = len(X)
-    arms, indices = np.nonzero(X)
-    lengths = np.bincount(arms, minlength=n)
-    rows = Rows(
-        _starts(lengths), lengths, np.zeros(n, np.int64), indices.astype(np.int32), X[arms, indices]
-    )
+    every = np.broadcast_to(np.arange(features, dtype=np.int32), X.shape)
+    if np.count_nonzero(X) == X.size:  # what a mask costs is saved
+        lengths, indices, values = np.full(n, features), every.reshape(-1), X.reshape(-1)
+    else:
+        is_there = X != 0
+        lengths, indices, values = is_there.sum(axis=1), every[is_there], X[is_there]
+    rows = Rows(_starts(lengths), lengths, np.zeros(n, np.int64), indices, values)
     return Contexts(rows=rows, features=features)
 
 
@@ -114,10 +116,10 @@ def _starts(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
 
 
-def _array(x: Any) -> np.ndarray:
-    """Return a contiguous array of float64, not the user's own."""
+def _array(x: Any, is_copied: bool = True) -> np.ndarray:
+    """Return a contiguous array of float64: a copy, or the user's own if that will do."""
     try:
-        return np.array(x, dtype=np.float64, order="C")
+        return (np.array if is_copied else np.asarray)(x, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ContextError(
             f"the context {_short(x)} is not an array of numbers ({error}); give numbers, with all rows of "

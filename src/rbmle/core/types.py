@@ -55,13 +55,13 @@ class Contexts:
         return len(self.rows.blocks)
 
     def row(self, arm: int) -> "Contexts":
-        """Return the context of one arm alone."""
+        """Return the context of one arm alone, copied: it may be kept for long, the others need not."""
         starts, lengths, blocks, indices, values = self.rows
         start, length = int(starts[arm]), int(lengths[arm])
         entries = slice(start, start + length)
         only = slice(arm, arm + 1)
-        zero = np.zeros(1, np.int64)
-        one = Rows(zero, lengths[only], blocks[only], indices[entries], values[entries])
+        parts = (lengths[only], blocks[only], indices[entries], values[entries])
+        one = Rows(np.zeros(1, np.int64), *(part.copy() for part in parts))
         return Contexts(rows=one, features=self.features)
 
     def part(self, at: Any) -> "Contexts":
