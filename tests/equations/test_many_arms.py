@@ -1,0 +1,115 @@
+"""What is done otherwise for many arms gives what the plain way gives."""
+
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from rbmle import Bandit, NeuralRBMLEPC, NeuralUCB
+from rbmle.core.contexts import per_arm, stacked
+from rbmle.core.types import Rows
+from rbmle.engine.layout import Net, Parameters
+from rbmle.models.network import Network
+from rbmle.models.precision import Diagonal, DiagonalState
+
+FEATURES = 13
+TOLERANCES = {"float64": 1e-10, "float32": 1e-6}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("density", [1.0, 0.4])
+def test_one_block_has_the_widths_and_corrections_of_many(
+    dtype: Literal["float32", "float64"], depth: int, density: float
+) -> None:
+    network = Network(width=20, depth=depth, dtype=dtype)
+    many = network.init(3, FEATURES, np.random.default_rng(0))
+    D = Parameters(*(_positive(part) for part in many.theta))
+    rows = network.rows(per_arm(_contexts(50, density), FEATURES))
+    plain = _answers(many, D, rows)
+    summed = _answers(*_first_block(many, D), rows)
+    for ours, theirs in zip(summed, plain, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=TOLERANCES[dtype], atol=TOLERANCES[dtype])
+
+
+@pytest.mark.parametrize("policy", [NeuralUCB(), NeuralRBMLEPC()])
+def test_an_arm_has_the_same_index_wherever_it_stands_and_whichever_arms_are_with_it(
+    policy: NeuralUCB | NeuralRBMLEPC,
+) -> None:
+    bandit = _trained(policy)
+    X = _contexts(203, 1.0)
+    X[::5] *= np.random.default_rng(1).random(X[::5].shape) < 0.5
+    every = bandit.weigh(per_arm(X, FEATURES), "a", 0.0).indices
+    for count in (1, 2, 3, 7, 8, 9, 16, 31, 100):
+        for first in (0, 1, 5, 103):
+            part = bandit.weigh(per_arm(X[first : first + count], FEATURES), "a", 0.0).indices
+            np.testing.assert_array_equal(part, every[first : first + count])
+    order = np.random.default_rng(2).permutation(len(X))
+    permuted = bandit.weigh(per_arm(X[order], FEATURES), "a", 0.0).indices
+    np.testing.assert_array_equal(permuted, every[order])
+
+
+@pytest.mark.parametrize("policy", [NeuralUCB(), NeuralRBMLEPC()])
+def test_many_rounds_of_many_arms_are_answered_as_one_by_one(
+    policy: NeuralUCB | NeuralRBMLEPC,
+) -> None:
+    bandit = _trained(policy)
+    sizes, ids = [1, 150, 3, 20], ["a", "b", "c", "d"]
+    rounds = [per_arm(_contexts(size, 1.0, size), FEATURES) for size in sizes]
+    at_once = bandit.weigh_all(stacked(rounds), sizes, ids, 0.1)
+    for contexts, id, chosen in zip(rounds, ids, at_once, strict=True):
+        alone = bandit.weigh_all(contexts, [len(contexts)], [id], 0.1)[0]
+        np.testing.assert_array_equal(chosen.indices, alone.indices)
+        assert chosen.place == alone.place
+
+
+@pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
+def test_rows_of_a_matrix_are_its_entries_that_are_not_zero(density: float) -> None:
+    X = _contexts(40, density)
+    contexts = per_arm(X, FEATURES)
+    np.testing.assert_array_equal(contexts.dense(), X)
+    np.testing.assert_array_equal(contexts.rows.lengths, (X != 0).sum(axis=1))
+
+
+def test_a_decision_keeps_its_own_context_and_no_other() -> None:
+    bandit = Bandit(NeuralUCB(), features=FEATURES, encoding="per-arm")
+    X = _contexts(1000, 1.0)
+    decision = bandit.decide(X)
+    before = X[int(decision.arm)].copy()
+    X[:] = 0
+    np.testing.assert_array_equal(decision.context.dense()[0], before)
+    assert all(part.base is None for part in decision.context.rows)
+
+
+def _contexts(count: int, density: float, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(count, FEATURES)) * (rng.random((count, FEATURES)) < density)
+
+
+def _trained(policy: NeuralUCB | NeuralRBMLEPC) -> Bandit:
+    bandit = Bandit(policy, features=FEATURES, encoding="per-arm")
+    for t in range(30):
+        X = _contexts(5, 1.0, t)
+        decision = bandit.decide(X)
+        bandit.learn(decision, float(X[int(decision.arm), 0] > 0))
+    return bandit
+
+
+def _positive(part: np.ndarray) -> np.ndarray:
+    return np.random.default_rng(part.size).uniform(0.1, 2, part.shape).astype(part.dtype)
+
+
+def _first_block(net: Net, D: Parameters) -> tuple[Net, Parameters]:
+    """Return the network of one block that the first of several makes."""
+    own = slice(0, FEATURES)
+    theta = net.theta._replace(first=net.theta.first[own].copy())
+    start = net.start._replace(first=net.start.first[own].copy())
+    one = net._replace(theta=theta, start=start, ages=net.ages[own].copy())
+    return one, D._replace(first=D.first[own].copy())
+
+
+def _answers(net: Net, D: Parameters, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return f, the widths and what the corrections give."""
+    state = DiagonalState(D=D)
+    f, norms = Diagonal().estimates(state, net, rows, 1.0)
+    return f, norms, Diagonal().corrected(state, net, rows, 0.01, 1.0)
