@@ -1,14 +1,25 @@
 """What is done otherwise for many arms gives what the plain way gives."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
-from rbmle import Bandit, NeuralRBMLEPC, NeuralUCB
+from rbmle import (
+    Bandit,
+    Bernoulli,
+    Gaussian,
+    NeuralRBMLEGA,
+    NeuralRBMLEPC,
+    NeuralUCB,
+    Regression,
+)
 from rbmle.core.contexts import per_arm, stacked
+from rbmle.core.policy import Policy
 from rbmle.core.types import Rows
 from rbmle.engine.layout import Net, Parameters
+from rbmle.likelihoods.base import Likelihood
+from rbmle.models import arm_ascent
 from rbmle.models.network import Network
 from rbmle.models.precision import Diagonal, DiagonalState
 
@@ -34,24 +45,24 @@ def test_one_block_has_the_widths_and_corrections_of_many(
 
 @pytest.mark.parametrize("policy", [NeuralUCB(), NeuralRBMLEPC()])
 def test_an_arm_has_the_same_index_wherever_it_stands_and_whichever_arms_are_with_it(
-    policy: NeuralUCB | NeuralRBMLEPC,
+    policy: Policy[Any],
 ) -> None:
     bandit = _trained(policy)
     X = _contexts(203, 1.0)
     X[::5] *= np.random.default_rng(1).random(X[::5].shape) < 0.5
-    every = bandit.weigh(per_arm(X, FEATURES), "a", 0.0).indices
+    every = bandit.decide(X, id="a").indices
     for count in (1, 2, 3, 7, 8, 9, 16, 31, 100):
         for first in (0, 1, 5, 103):
-            part = bandit.weigh(per_arm(X[first : first + count], FEATURES), "a", 0.0).indices
+            part = bandit.decide(X[first : first + count], id="a").indices
             np.testing.assert_array_equal(part, every[first : first + count])
     order = np.random.default_rng(2).permutation(len(X))
-    permuted = bandit.weigh(per_arm(X[order], FEATURES), "a", 0.0).indices
+    permuted = bandit.decide(X[order], id="a").indices
     np.testing.assert_array_equal(permuted, every[order])
 
 
 @pytest.mark.parametrize("policy", [NeuralUCB(), NeuralRBMLEPC()])
 def test_many_rounds_of_many_arms_are_answered_as_one_by_one(
-    policy: NeuralUCB | NeuralRBMLEPC,
+    policy: Policy[Any],
 ) -> None:
     bandit = _trained(policy)
     sizes, ids = [1, 150, 3, 20], ["a", "b", "c", "d"]
@@ -61,6 +72,60 @@ def test_many_rounds_of_many_arms_are_answered_as_one_by_one(
         alone = bandit.weigh_all(contexts, [len(contexts)], [id], 0.1)[0]
         np.testing.assert_array_equal(chosen.indices, alone.indices)
         assert chosen.place == alone.place
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()])
+@pytest.mark.parametrize("rule", ["likelihood", "estimate"])
+@pytest.mark.parametrize("bias", [0.01, 1.0])
+@pytest.mark.parametrize("density", [1.0, 0.5])
+def test_the_ascent_of_some_arms_finds_the_arm_that_the_ascent_of_all_finds(
+    likelihood: Likelihood,
+    rule: Literal["likelihood", "estimate"],
+    bias: float,
+    density: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Regression(likelihood=likelihood, network=Network(width=30))
+    bandit = Bandit(
+        NeuralRBMLEGA(bias=bias, rule=rule, model=model), features=FEATURES, encoding="per-arm"
+    )
+    taken = 0
+    for t in range(60):
+        if t in (0, 1, 10, 59):
+            X = _contexts(300, density, 1000 + t)
+            pruned = bandit.decide(X, id="a")
+            with monkeypatch.context() as patched:
+                patched.setattr(arm_ascent, "FEW", len(X))
+                full = bandit.decide(X, id="a")
+            assert pruned.arm == full.arm
+            is_same = pruned.indices == full.indices
+            taken += int(is_same.sum())
+            assert (pruned.indices[~is_same] < pruned.indices.max()).all()
+        X = _contexts(5, density, t)
+        decision = bandit.decide(X)
+        bandit.learn(decision, float(X[int(decision.arm), 0] > 0))
+    assert taken < 4 * 300  # some were left out
+
+
+def test_arms_that_the_ascent_leaves_out_may_stand_anywhere_too() -> None:
+    bandit = _trained(NeuralRBMLEGA())
+    X = _contexts(200, 0.8)
+    X[100:] = X[:100]
+    indices = bandit.decide(X, id="a").indices
+    np.testing.assert_array_equal(indices[100:], indices[:100])
+    order = np.random.default_rng(2).permutation(len(X))
+    np.testing.assert_array_equal(bandit.decide(X[order], id="a").indices, indices[order])
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e6, 1e11])
+def test_forecasts_that_overflow_leave_the_index_finite(size: float) -> None:
+    bandit = Bandit(NeuralRBMLEGA(), features=FEATURES, encoding="per-arm")
+    for t in range(3):
+        X = _contexts(80, 1.0, t)
+        X[::2] *= size
+        decision = bandit.decide(X)
+        assert np.isfinite(decision.indices).all()
+        bandit.learn(decision, float(t % 2))
 
 
 @pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
@@ -86,7 +151,7 @@ def _contexts(count: int, density: float, seed: int = 0) -> np.ndarray:
     return rng.normal(size=(count, FEATURES)) * (rng.random((count, FEATURES)) < density)
 
 
-def _trained(policy: NeuralUCB | NeuralRBMLEPC) -> Bandit:
+def _trained(policy: Policy[Any]) -> Bandit:
     bandit = Bandit(policy, features=FEATURES, encoding="per-arm")
     for t in range(30):
         X = _contexts(5, 1.0, t)

@@ -5,10 +5,10 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from rbmle.engine.compiled import call_scalar, kernel
+from rbmle.engine.compiled import call_scalar, inlined, kernel
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows, Samples
-from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square
+from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square, value
 from rbmle.engine.replay import ascend, pull
 
 
@@ -66,15 +66,20 @@ def distance_squared(net: Net, twin: Net, used: int) -> float:
 
 
 @kernel
-def divergence(net: Net, twin: Net, rows: Rows, count: int, mean: int, potential: int) -> float:
-    """Return the sum of b(f) − b(f°) − b′(f°)(f − f°) over local contexts 1 … count."""
+def divergence(
+    net: Net,
+    twins: Float[np.ndarray, " steps"],
+    rows: Rows,
+    count: int,
+    mean: int,
+    potential: int,
+) -> float:
+    """Return the sum of b(f) − b(f°) − b′(f°)(f − f°) over local contexts 1 … count; `twins` are f°."""
     h = np.empty_like(net.theta.biases)
     total = 0.0
     for j in range(1, count + 1):
-        enter(net, rows, j, h)
-        f = np.float64(climb(net, h))
-        enter(twin, rows, j, h)
-        f_twin = np.float64(climb(twin, h))
+        f = np.float64(value(net, rows, j, h))
+        f_twin = twins[j - 1]
         rise = call_scalar(potential, f) - call_scalar(potential, f_twin)
         total += rise - call_scalar(mean, f_twin) * (f - f_twin)
     return total
@@ -118,9 +123,48 @@ def pull_all(net: Net, used: int, log_keep: float) -> None:
     net.clock[0] = 0.0
     keep = net.theta.first.dtype.type(math.exp(log_keep))
     for row in range(used):
-        for u in range(net.theta.first.shape[1]):
-            start = net.start.first[row, u]
-            net.theta.first[row, u] = start + keep * (net.theta.first[row, u] - start)
+        pull_row(net, row, keep)
+
+
+@inlined
+def pull_row(net: Net, row: int, keep: float) -> None:
+    """θ − θ₀ ← keep · (θ − θ₀) for a row of W_1."""
+    for u in range(net.theta.first.shape[1]):
+        start = net.start.first[row, u]
+        net.theta.first[row, u] = start + keep * (net.theta.first[row, u] - start)
+
+
+@kernel
+def take_over(
+    twin: Net,
+    known: Net,
+    places: Int[np.ndarray, " features"],
+    features: Int[np.ndarray, " most"],
+    used: int,
+    steps: int,
+    pull_of_step: float,
+) -> None:
+    """Bring a twin to where the twin of another arm of the block is: the same steps, taken once.
+
+    `places` says where the other has a feature; rows that it does not have are pulled as in `biased_steps`.
+    """
+    twin.theta.hidden[:] = known.theta.hidden
+    twin.theta.output[:] = known.theta.output
+    twin.theta.biases[:] = known.theta.biases
+    twin.theta.shift[:] = known.theta.shift
+    first = twin.theta.first
+    for row in range(used):
+        place = places[features[row]]
+        if place >= 0:
+            for u in range(first.shape[1]):
+                first[row, u] = known.theta.first[place, u]
+            continue
+        put_off = 0.0
+        for j in range(steps + 1):
+            put_off += pull_of_step if j < steps else 0.0
+            if put_off > TOLERANCE or j == steps:
+                pull_row(twin, row, first.dtype.type(math.exp(-put_off)))
+                put_off = 0.0
 
 
 @kernel
@@ -161,6 +205,10 @@ def biased_ascent(
     places = np.full(net.features, -1, np.int32)
     h = np.empty_like(theta.biases)
     picks = np.empty(steps, np.int64)
+    twins = np.empty(steps)  # f° of the samples
+    known, known_block = net, -1  # the twin of an arm, and its block
+    known_places = np.full(net.features, -1, np.int32)
+    known_features = places[:0]
     for a in range(contexts.blocks.shape[0]):
         block = contexts.blocks[a]
         count = steps if member_counts[block] > 0 else 0
@@ -210,16 +258,23 @@ def biased_ascent(
 
         pull_of_step = math.log1p(fit.rate * fit.ridge * pull_weights[a])
         samples = Samples(out, local_rewards, count)
-        enter(local, out, 0, h)
-        f_base = climb(local, h)
+        f_base = value(local, out, 0, h)
         twin = local_copy(local)
-        biased_steps(twin, samples, fit, 0.0, pull_of_step, used)
+        if block == known_block:
+            take_over(twin, known, known_places, features, used, steps, pull_of_step)
+        else:
+            biased_steps(twin, samples, fit, 0.0, pull_of_step, used)
+            for j in range(count if potential != 0 else 0):
+                twins[j] = value(twin, out, j + 1, h)
+            for feature in known_features:
+                known_places[feature] = -1
+            known, known_block, known_features = twin, block, features[:used]
+            for place in range(used):
+                known_places[features[place]] = place
         biased_steps(local, samples, fit, bias_weights[a], pull_of_step, used)
         if potential != 0:
             weight = member_counts[block] / max(count, 1)
-            gains[a] = -weight * divergence(local, twin, out, count, fit.mean, potential)
+            gains[a] = -weight * divergence(local, twins, out, count, fit.mean, potential)
             gains[a] -= fit.ridge / 2 * distance_squared(local, twin, used)
-        enter(twin, out, 0, h)
-        f_twin = climb(twin, h)
-        enter(local, out, 0, h)
-        estimates[a] = f_base + (climb(local, h) - f_twin)
+        rise = value(local, out, 0, h) - value(twin, out, 0, h)
+        estimates[a] = f_base + rise

@@ -157,6 +157,13 @@ def square(rows: Rows, i: int) -> float:
 
 
 @kernel
+def value(net: Net, rows: Rows, i: int, h: Layers) -> float:
+    """Return f(x_i; θ), for kernels that ask for it in several places: each copy costs time to compile."""
+    enter(net, rows, i, h)
+    return climb(net, h)
+
+
+@kernel
 def predict(net: Net, rows: Rows, f: Float[np.ndarray, " n"]) -> None:
     """Write f(x_i; θ) for every context."""
     h = np.empty_like(net.theta.biases)

@@ -5,14 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.core.types import Batch, Contexts, Indices, Rows, rows_at
 from rbmle.engine.ascent import biased_ascent
 from rbmle.engine.compiled import scalar
+from rbmle.engine.forecast import forecast
 from rbmle.engine.full_batch import full_batch, log_likelihood
-from rbmle.engine.layout import Bias, Parameters
+from rbmle.engine.layout import Bias, Fit, Parameters
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState, no_walk, unmoved
 from rbmle.models.training import FullBatch
+
+FEW = 64  # arms that all have their ascent; it is also that of the first ones among many
+MARGIN = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +66,22 @@ class Biased:
         contexts: Contexts,
         alpha: float,
         key: np.uint64,
-        with_gains: bool,
+        worth: float,
     ) -> tuple[Indices, Indices]:
-        """Return f(x_a; θ̃_a), and ℓ_λ(F_t; θ̃_a) − ℓ_λ(F_t; θ̂) if asked for, else zeros."""
+        """Return f(x_a; θ̃_a), and ℓ_λ(F_t; θ̃_a) − ℓ_λ(F_t; θ̂), or zeros if that is worth nothing.
+
+        An arm's index is the first plus `worth` times the second. Where more than FEW arms share one
+        block, those that cannot have the largest index may have a forecast of both, by which they are
+        below the largest too; see `_pruned`.
+        """
         match self.model.training:
             case FullBatch() as training:
                 return self._full(state, contexts, alpha, training)
+            case _ if len(contexts) > FEW and len(state.net.ages) == state.net.features:
+                return self._pruned(state, contexts, alpha, key, worth)
             case _:
-                return self._replayed(state, contexts, alpha, key, with_gains)
+                rows = self.model.network.rows(contexts)
+                return self._replayed(state, rows, alpha, key, worth != 0)
 
     def update_all(self, state: RegressionState, batch: Batch) -> None:
         """Remember each observation, and fit θ̂ again if it is to be fitted."""
@@ -84,20 +96,60 @@ class Biased:
         net, history = unmoved(state.net), state.history.frozen(self.model.memory)
         return RegressionState(net=net, walk=no_walk(net), history=history)
 
-    def _replayed(
+    @property
+    def _fit(self) -> Fit:
+        """Return how an arm's own estimator is fitted."""
+        return self.model.fit._replace(steps=self.ascent.steps, rate=float(self.ascent.rate))
+
+    def _pruned(
         self,
         state: RegressionState,
         contexts: Contexts,
         alpha: float,
         key: np.uint64,
+        worth: float,
+    ) -> tuple[Indices, Indices]:
+        """Return the same, with the ascent left to arms that may still have the largest index.
+
+        The forecast is the ascent to first order. The ascent is taken for the FEW arms with the largest
+        forecasts, then for all others that come within MARGIN times the largest shortfall of a forecast
+        so far of the largest index so far, until there are none. What is left out depends on numbers
+        alone: equal contexts have equal indices, in whichever order they stand.
+        """
+        past, rows, n = state.history.past, self.model.network.rows(contexts), len(contexts)
+        bias = alpha / max(int(past.member_counts[0]), 1)
+        estimates, gains = np.empty(n), np.empty(n)
+        forecast(state.net, past, rows, self._fit, bias, key, estimates, gains)
+        gains *= worth != 0
+        foreseen = estimates + worth * gains
+        foreseen[~np.isfinite(foreseen)] = np.inf  # which says nothing
+        least = np.partition(foreseen, n - FEW)[n - FEW]
+        is_taken = np.zeros(n, np.bool_)
+        shortfall, best = 0.0, -np.inf
+        while (among := np.flatnonzero(~is_taken & ~(foreseen < least))).size:
+            taken = self._replayed(state, rows_at(rows, among), alpha, key, worth != 0)
+            estimates[among], gains[among] = taken
+            is_taken[among] = True
+            found = estimates[among] + worth * gains[among]
+            shortfall = max(shortfall, float((found - foreseen[among]).max()))
+            best = max(best, float(found.max()))
+            least = best - MARGIN * shortfall
+        return estimates, gains
+
+    def _replayed(
+        self,
+        state: RegressionState,
+        rows: Rows,
+        alpha: float,
+        key: np.uint64,
         with_gains: bool,
     ) -> tuple[Indices, Indices]:
-        model, past, rows = self.model, state.history.past, self.model.network.rows(contexts)
-        fit = model.fit._replace(steps=self.ascent.steps, rate=float(self.ascent.rate))
+        model, past, n = self.model, state.history.past, len(rows.blocks)
+        fit = self._fit
         potential = scalar(model.likelihood.b) if with_gains else 0
         counts = np.maximum(past.member_counts[rows.blocks], 1)
         weights = (alpha / counts, 1.0 / counts)
-        estimates, gains = np.empty(len(contexts)), np.zeros(len(contexts))
+        estimates, gains = np.empty(n), np.zeros(n)
         biased_ascent(state.net, past, rows, fit, potential, *weights, key, estimates, gains)
         return estimates, gains
 

@@ -51,8 +51,8 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
         t = state.round + 1
         alpha = self.bias * self.growth(t)
         by_likelihood = self.rule == "likelihood" and alpha > 0
-        f, gain = self.learner.estimates(state, contexts, alpha, key(rng), by_likelihood)
-        if not by_likelihood:
-            return f
+        scale = alpha * self.zeta(t)
+        worth = 1 / scale if by_likelihood else 0.0
+        f, gain = self.learner.estimates(state, contexts, alpha, key(rng), worth)
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.
-        return f + gain / (alpha * self.zeta(t))
+        return f + gain / scale if by_likelihood else f
