@@ -18,6 +18,7 @@ from rbmle.core.contexts import per_arm, stacked
 from rbmle.core.policy import Policy
 from rbmle.core.types import Rows
 from rbmle.engine.layout import Net, Parameters
+from rbmle.engine.network import UNTOUCHED
 from rbmle.likelihoods.base import Likelihood
 from rbmle.models import arm_ascent
 from rbmle.models.network import Network
@@ -126,6 +127,25 @@ def test_forecasts_that_overflow_leave_the_index_finite(size: float) -> None:
         decision = bandit.decide(X)
         assert np.isfinite(decision.indices).all()
         bandit.learn(decision, float(t % 2))
+
+
+def test_an_average_that_follows_touched_rows_is_the_one_that_follows_all() -> None:
+    lazy, eager = (Bandit(NeuralUCB(), arms=40, features=FEATURES, seed=1) for _ in range(2))
+    eager.state.regression.walk.ages[:] = 0.0  # as if every row had been touched
+    for t in range(120):
+        x = _contexts(1, 0.6, t)[0]
+        for bandit in (lazy, eager):
+            bandit.learn(x, arm=t % 7, reward=float(x[0] > 0))
+    untouched = lazy.state.regression.walk.ages == UNTOUCHED
+    assert untouched.reshape(40, FEATURES).all(axis=1).sum() == 33
+    for ours, theirs in zip(
+        lazy.state.regression.net.theta, eager.state.regression.net.theta, strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(
+        lazy.state.regression.walk.theta, eager.state.regression.walk.theta, strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("density", [0.0, 0.3, 1.0])

@@ -43,8 +43,8 @@ class Walk(NamedTuple):
     """What training moves, where θ of a network is the average of its points; else empty."""
 
     theta: Parameters
-    ages: Float[np.ndarray, " rows"]  # as in `Net`
-    clock: Float[np.ndarray, " 1"]
+    ages: Float[np.ndarray, " rows"]  # as in `Net`; UNTOUCHED where no step has moved a row
+    clock: Float[np.ndarray, " 2"]  # as in `Net`, and what it was when the average last followed
 
 
 class Factors(NamedTuple):

@@ -13,6 +13,7 @@ from rbmle.engine.layout import Factors, Net, Rows
 
 # A row of W_1 that owes less than this much (relative) shrinkage is taken as it is.
 TOLERANCE = 1e-3
+UNTOUCHED = 1.0  # the age in a walk of a row that no step has touched; clocks are never above 0
 
 Units = Float[np.ndarray, " width"]
 Layers = Float[np.ndarray, "depth-1 width"]
@@ -27,6 +28,11 @@ def settle(net: Net, rows: Rows, i: int) -> None:
     for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
         row = base + rows.indices[k]
         owed = clock - net.ages[row]
+        if (
+            owed < -TOLERANCE and net.ages[row] == UNTOUCHED
+        ):  # the row is at its start, and owes nothing
+            net.ages[row] = net.clock[1]
+            owed = clock - net.ages[row]
         if owed < -TOLERANCE:
             keep = first.dtype.type(math.exp(owed))
             for u in range(first.shape[1]):

@@ -9,7 +9,7 @@ from rbmle.engine.compiled import call_scalar, inlined, kernel
 from rbmle.engine.hashing import below, mix, normal, unit
 from rbmle.engine.history import COUNT, NEWEST, Sizes
 from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows
-from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, settle
+from rbmle.engine.network import TOLERANCE, UNTOUCHED, climb, descend, enter, move, settle
 
 BEND = 2.0**-10  # the way over which b′ is differenced
 TINY = 1e-300
@@ -80,11 +80,17 @@ def pick(serials: Int[np.ndarray, " n"], count: int, fit: Fit, bits: int) -> int
 
 @kernel
 def follow(net: Net, weight: float, mean: Parameters) -> None:
-    """Let a mean follow θ: mean ← mean + weight · (θ − mean); no row of W_1 owes a pull after it."""
+    """Let a mean follow θ of a walk: mean ← mean + weight · (θ − mean); no row of W_1 owes a pull after it.
+
+    A row that no step has touched is at θ₀, and so is its mean: of thousands of arms, those that were never
+    played cost a glance at their ages.
+    """
     theta, start = net.theta, net.start.first
     w = theta.output.dtype.type(weight)
     last, keep = 0.0, theta.output.dtype.type(1)
     for row in range(theta.first.shape[0]):
+        if net.ages[row] == UNTOUCHED:
+            continue
         owed = net.clock[0] - net.ages[row]
         if owed < 0.0:
             if owed != last:  # most rows owe the same
@@ -98,6 +104,7 @@ def follow(net: Net, weight: float, mean: Parameters) -> None:
     toward(mean.output, theta.output, w)
     toward(mean.biases.reshape(-1), theta.biases.reshape(-1), w)
     toward(mean.shift, theta.shift, w)
+    net.clock[1] = net.clock[0]
 
 
 @inlined

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbmle.engine.layout import Net, Parameters, Walk
+from rbmle.engine.network import UNTOUCHED
 from rbmle.models.history import History
 
 
@@ -34,9 +35,9 @@ def no_walk(net: Net) -> Walk:
 
 
 def walk_from(net: Net) -> Walk:
-    """Return a walk that starts where a network is."""
+    """Return a walk from the start of a network that is at θ₀."""
     theta = Parameters(*(part.copy() for part in net.theta))
-    return Walk(theta, net.ages.copy(), net.clock.copy())
+    return Walk(theta, np.full_like(net.ages, UNTOUCHED), np.zeros(2))
 
 
 def grown(walk: Walk, net: Net) -> Walk:
@@ -45,5 +46,5 @@ def grown(walk: Walk, net: Net) -> Walk:
         return walk
     new = net.start.first[len(walk.ages) :]
     theta = walk.theta._replace(first=np.concatenate([walk.theta.first, new]))
-    ages = np.concatenate([walk.ages, np.full(len(new), walk.clock[0])])
+    ages = np.concatenate([walk.ages, np.full(len(new), UNTOUCHED)])
     return Walk(theta, ages, walk.clock)
