@@ -50,7 +50,7 @@ def test_every_policy_decides_learns_and_is_saved_without_an_extra(tmp_path: Pat
     ("missing", "arguments", "message"),
     [
         (("typer", "rich"), ["policies"], "the command line is not installed"),
-        (("pandas",), ["tune", "--dataset", "magic"], "datasets need pandas"),
+        (("pandas",), ["run", "--dataset", "magic"], "datasets need pandas"),
         (
             ("matplotlib", "joblib"),
             ["run", "--dataset", "cosine"],

@@ -344,6 +344,13 @@ def test_a_report_of_other_data_does_not_speak_of_the_paper(tmp_path: Path) -> N
     ]
 
 
+def test_a_report_says_how_a_file_was_read(tmp_path: Path) -> None:
+    found = run("zoo", "lin-ts", 0, [1], target='["odd')
+    found.settings["environment"] |= {"left_out": ["id", "name"], "separator": "semicolons"}
+    page = page_of(summarise([found]), tmp_path)
+    assert "left_out: id, name; separator: semicolons; target: [&quot;odd" in page
+
+
 def test_a_report_keeps_published_and_other_data_apart(tmp_path: Path) -> None:
     runs = [run(name, "neural-rbmle-ga", 0, [1]) for name in ("adult", "zoo")]
     page = page_of(summarise(runs), tmp_path, PAPER)

@@ -24,8 +24,8 @@ class Reading:
     def settings(self) -> dict[str, Any]:
         """Return what was not as usual, as JSON."""
         stated = {
-            "separator": self.separator if self.separator != "," else "",
-            "decimal": self.decimal if self.decimal != "." else "",
+            "separator": SEPARATORS[self.separator] if self.separator != "," else "",
+            "decimal": "comma" if self.decimal == "," else "",
             "dropped": list(self.dropped),
             "left_out": [name for name, _ in self.ids],
             "dates": list(self.dates),

@@ -180,10 +180,19 @@ def _problems(summary: Summary) -> str:
     """Return horizon and preprocessing of every problem."""
     rows = []
     for problem in summary.problems:
-        details = ", ".join(f"{name} {value}" for name, value in problem.details)
+        details = "; ".join(f"{name}: {_listed(value)}" for name, value in problem.details)
         texts = (f"{problem.horizon:,}", problem.preprocessing or "none stated", details or "–")
         rows.append((summary.title(problem), texts))
     return words("What was played.", "Problem", ("Rounds", "Preprocessing", "Data"), rows)
+
+
+def _listed(value: str) -> str:
+    """Return a setting as words; a list without its brackets."""
+    try:
+        found = json.loads(value)
+    except ValueError:  # it is a text
+        return value
+    return ", ".join(map(str, found)) if isinstance(found, list) else value
 
 
 def _cpu(summary: Summary) -> str:
