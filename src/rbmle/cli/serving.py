@@ -71,7 +71,6 @@ def serve(
     settings = read_settings(config, given)
     start, binding = settings.start(), settings.binding()
 
-    from rbmle.engine.compiled import has_kernels
     from rbmle.service.http.app import Application
     from rbmle.service.http.said import configure_logging
     from rbmle.service.http.server import Server
@@ -79,8 +78,6 @@ def serve(
     from rbmle.service.service import Service
 
     configure_logging()
-    if not has_kernels("feature_rows"):
-        _tell("Kernels are compiled at the first start on a machine, which takes up to a minute.")
     Path(settings.data).mkdir(parents=True, exist_ok=True)
     keys = None if settings.no_keys else KeyRing(settings.keys_path, os.environ.get("RBMLE_KEY"))
     service = Service(start, told=_tell)

@@ -5,14 +5,14 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from rbmle.engine.compiled import call_scalar, inlined, kernel
+from rbmle.engine.compiled import call_scalar, kernel, part
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows, Samples
 from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square, value
 from rbmle.engine.replay import ascend, pull
 
 
-@kernel
+@part
 def gather(
     net: Net,
     rows: Rows,
@@ -51,7 +51,7 @@ def gather(
     return used
 
 
-@kernel
+@part
 def distance_squared(net: Net, twin: Net, used: int) -> float:
     """Return ‖θ − θ°‖² over the upper layers and the first `used` rows of W_1."""
     theta, other = net.theta, twin.theta
@@ -65,7 +65,7 @@ def distance_squared(net: Net, twin: Net, used: int) -> float:
     return total + (theta.shift[0] - other.shift[0]) ** 2
 
 
-@kernel
+@part
 def divergence(
     net: Net,
     twins: Float[np.ndarray, " steps"],
@@ -85,7 +85,7 @@ def divergence(
     return total
 
 
-@kernel
+@part
 def biased_steps(
     net: Net, samples: Samples, fit: Fit, bias: float, pull_of_step: float, used: int
 ) -> None:
@@ -116,7 +116,7 @@ def biased_steps(
     pull_all(net, used, -put_off)
 
 
-@kernel
+@part
 def pull_all(net: Net, used: int, log_keep: float) -> None:
     """θ − θ₀ ← e^log_keep · (θ − θ₀), the first `used` rows of W_1 included."""
     pull(net, log_keep)
@@ -126,7 +126,7 @@ def pull_all(net: Net, used: int, log_keep: float) -> None:
         pull_row(net, row, keep)
 
 
-@inlined
+@part
 def pull_row(net: Net, row: int, keep: float) -> None:
     """θ − θ₀ ← keep · (θ − θ₀) for a row of W_1."""
     for u in range(net.theta.first.shape[1]):
@@ -134,7 +134,7 @@ def pull_row(net: Net, row: int, keep: float) -> None:
         net.theta.first[row, u] = start + keep * (net.theta.first[row, u] - start)
 
 
-@kernel
+@part
 def take_over(
     twin: Net,
     known: Net,
@@ -167,7 +167,7 @@ def take_over(
                 put_off = 0.0
 
 
-@kernel
+@part
 def local_copy(net: Net) -> Net:
     """Return a network with parameters of its own."""
     first, hidden, output, biases, shift = net.theta

@@ -3,82 +3,69 @@
 Only this folder knows numba. A kernel releases the GIL and sees arrays and numbers only.
 """
 
-import hashlib
-import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
+
+from rbmle.engine.kernel_cache import KernelCache
+from rbmle.engine.parts import PartCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
-# Division is IEEE's, not Python's, which would test for zero and branch.
+# Division is IEEE's, not Python's, which would test for zero and branch. C calls no kernel.
 OPTIONS = {
     "nogil": True,
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
     "error_model": "numpy",
+    "no_cfunc_wrapper": True,
 }
-
-
-def _cache_folder() -> str | None:
-    """Return a folder named by the engine's own source, or None where it cannot be written.
-
-    numba's own cache looks at one file only and would miss a change in a function of another.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
-    given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    try:
-        home = Path(given) if given else Path.home() / ".cache"
-        folder = home / "rbmle" / f"kernels-{digest.hexdigest()}"
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # a RuntimeError where there is no home
-        return None
-    return str(folder) if os.access(folder, os.W_OK) else None
-
-
-CACHE_FOLDER = _cache_folder()
-
-
-def has_kernels(name: str) -> bool:
-    """Return whether kernels of a file were compiled on this machine before."""
-    return CACHE_FOLDER is not None and any(Path(CACHE_FOLDER).rglob(f"{name}*.nbi"))
-
-
-def _cached(decorate: Callable[[bool], F]) -> F:
-    """Return decorate(cache), with numba's cache in our folder and its settings left as they were."""
-    settings: Any = numba.config
-    if CACHE_FOLDER is None:
-        return decorate(False)
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = CACHE_FOLDER
-    try:
-        return decorate(True)
-    finally:
-        settings.CACHE_DIR = before
+PART = {"pipeline_class": PartCompiler, "no_cpython_wrapper": True}
 
 
 def kernel(function: F) -> F:
     """Compile a function over arrays; it releases the GIL and is cached on disk."""
-    return _cached(lambda cache: numba.njit(cache=cache, **OPTIONS)(function))
+    dispatcher = numba.njit(**OPTIONS)(function)
+    dispatcher._cache = KernelCache(function)
+    return dispatcher
 
 
-def in_order(function: F) -> F:
-    """Compile as `kernel` does, but sums run in the order in which they are written."""
-    exact = OPTIONS | {"fastmath": False}
-    return _cached(lambda cache: numba.njit(cache=cache, **exact)(function))
+class Part:
+    """A function for kernels to call. Called from Python, it is compiled as a kernel is."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.py_func = function
+        self._alone = numba.njit(**options)(function)
+        self._within = numba.njit(**options | PART)(function)
+        self._numba_type_ = self._within._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function from Python."""
+        return self._alone(*arguments)
+
+
+def part(function: F) -> F:
+    """Compile a function that kernels call: it is compiled into each of them, and called there.
+
+    Of a kernel, it makes what other kernels can call at no more cost than that.
+    """
+    return cast(F, Part(getattr(function, "py_func", function), OPTIONS))
 
 
 def inlined(function: F) -> F:
-    """Compile a function that only kernels call, into each of them: no call, no arguments to copy."""
-    return _cached(lambda cache: numba.njit(cache=cache, forceinline=True, **OPTIONS)(function))
+    """Compile a function that kernels call, into each call: there are no arguments to copy."""
+    return cast(F, Part(function, OPTIONS | {"forceinline": True}))
+
+
+def in_order(function: F) -> F:
+    """Compile as `part` does, but sums run in the order in which they are written."""
+    return cast(F, Part(function, OPTIONS | {"fastmath": False}))
 
 
 @cache
@@ -87,14 +74,9 @@ def scalar(function: Callable[[float], float]) -> int:
 
     Kernels take the address: one compiled kernel runs every likelihood, those of a user too.
     """
-
-    def compile_scalar(cache: bool) -> Any:
-        return numba.cfunc(types.float64(types.float64), cache=cache)(function)
-
-    try:
-        compiled = _cached(compile_scalar)
-    except RuntimeError:  # no source file, as in an interactive session: nothing to cache by
-        compiled = compile_scalar(False)
+    compiled = CFunc(function, ((types.float64,), types.float64), locals={}, options={})
+    compiled._cache = KernelCache(function)
+    compiled.compile()
     _ALIVE.append(compiled)
     return int(compiled.address)
 

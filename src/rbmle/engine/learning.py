@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from rbmle.engine.compiled import kernel
+from rbmle.engine.compiled import kernel, part
 from rbmle.engine.history import Sizes, keep
 from rbmle.engine.layout import Arrivals, Fit, Net, Past, Push, Walk
 from rbmle.engine.precision_diagonal import add_gradient
 from rbmle.engine.replay import replay
+
+keep_one, replay_one = part(keep), part(replay)
 
 
 @kernel
@@ -30,10 +32,10 @@ def learn(
     delta = np.empty_like(h)
     rows, rewards, slots, listed, is_fitted, keys, weights = arrivals
     for i in range(begin, slots.shape[0]):
-        if not keep(past, sizes, rows, i, rewards[i], slots[i], listed):
+        if not keep_one(past, sizes, rows, i, rewards[i], slots[i], listed):
             return i
         if is_fitted[i]:
-            replay(trained, past, sizes, fit, keys[i], weights[i], net.theta)
+            replay_one(trained, past, sizes, fit, keys[i], weights[i], net.theta)
         if push.weight > 0.0:
             add_gradient(net, past.rows, slots[i], push.weight, h, delta, push.D)
     return slots.shape[0]

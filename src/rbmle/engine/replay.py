@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rbmle.engine.compiled import call_scalar, inlined, kernel
+from rbmle.engine.compiled import call_scalar, inlined, kernel, part
 from rbmle.engine.hashing import below, mix, normal, unit
 from rbmle.engine.history import COUNT, NEWEST, Sizes
 from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows
@@ -44,7 +44,7 @@ def ascend(
     move(net, rows, i, h, delta, min(max(amount, -reach), reach))
 
 
-@kernel
+@part
 def pull(net: Net, log_keep: float) -> None:
     """θ − θ₀ ← e^log_keep · (θ − θ₀): at once but for W_1, whose rows follow when they are touched."""
     net.clock[0] += log_keep
@@ -53,12 +53,15 @@ def pull(net: Net, log_keep: float) -> None:
     for u in range(theta.output.shape[0]):
         theta.output[u] = start.output[u] + keep * (theta.output[u] - start.output[u])
     theta.shift[0] = start.shift[0] + keep * (theta.shift[0] - start.shift[0])
-    w, w0 = theta.biases.reshape(-1), start.biases.reshape(-1)
-    for u in range(w.shape[0]):
-        w[u] = w0[u] + keep * (w[u] - w0[u])
-    w, w0 = theta.hidden.reshape(-1), start.hidden.reshape(-1)
-    for u in range(w.shape[0]):
-        w[u] = w0[u] + keep * (w[u] - w0[u])
+    b, b0 = theta.biases, start.biases
+    for layer in range(b.shape[0]):
+        for u in range(b.shape[1]):
+            b[layer, u] = b0[layer, u] + keep * (b[layer, u] - b0[layer, u])
+    w, w0 = theta.hidden, start.hidden
+    for layer in range(w.shape[0]):
+        for v in range(w.shape[1]):
+            for u in range(w.shape[2]):
+                w[layer, v, u] = w0[layer, v, u] + keep * (w[layer, v, u] - w0[layer, v, u])
 
 
 @inlined
@@ -78,7 +81,7 @@ def pick(serials: Int[np.ndarray, " n"], count: int, fit: Fit, bits: int) -> int
     return -1
 
 
-@kernel
+@part
 def follow(net: Net, weight: float, mean: Parameters) -> None:
     """Let a mean follow θ of a walk: mean ← mean + weight · (θ − mean); no row of W_1 owes a pull after it.
 
@@ -100,18 +103,18 @@ def follow(net: Net, weight: float, mean: Parameters) -> None:
             net.ages[row] = net.clock[0]
         for u in range(start.shape[1]):
             mean.first[row, u] += w * (theta.first[row, u] - mean.first[row, u])
-    toward(mean.hidden.reshape(-1), theta.hidden.reshape(-1), w)
-    toward(mean.output, theta.output, w)
-    toward(mean.biases.reshape(-1), theta.biases.reshape(-1), w)
-    toward(mean.shift, theta.shift, w)
+    hidden, biases, output = theta.hidden, theta.biases, theta.output
+    for layer in range(hidden.shape[0]):
+        for v in range(hidden.shape[1]):
+            for u in range(hidden.shape[2]):
+                mean.hidden[layer, v, u] += w * (hidden[layer, v, u] - mean.hidden[layer, v, u])
+    for layer in range(biases.shape[0]):
+        for u in range(biases.shape[1]):
+            mean.biases[layer, u] += w * (biases[layer, u] - mean.biases[layer, u])
+    for u in range(output.shape[0]):
+        mean.output[u] += w * (output[u] - mean.output[u])
+    mean.shift[0] += w * (theta.shift[0] - mean.shift[0])
     net.clock[1] = net.clock[0]
-
-
-@inlined
-def toward(mean: Float[np.ndarray, " n"], newest: Float[np.ndarray, " n"], weight: float) -> None:
-    """Move a mean towards what is new."""
-    for i in range(mean.shape[0]):
-        mean[i] += weight * (newest[i] - mean[i])
 
 
 @kernel

@@ -8,6 +8,7 @@ from typing import Self
 
 import rbmle
 from rbmle.core.errors import RBMLEError
+from rbmle.engine.notice import seconds_compiled
 from rbmle.service.checkpoints import Checkpoints, Restored
 from rbmle.service.choosing import Published
 from rbmle.service.configuration import ServiceConfiguration
@@ -35,7 +36,6 @@ from rbmle.service.start import Start, begin, settings_of
 from rbmle.service.statistics import Statistics
 from rbmle.service.writer import Writer
 
-COMPILED_SECONDS = 3.0  # what takes longer was compiled, and not loaded
 STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
 
 
@@ -238,9 +238,9 @@ def _now() -> Stored:
 
 def _warm_up(model: Model) -> None:
     """Load the kernels that decide; if they had to be compiled, those that learn are too, before all else."""
-    begun = time.monotonic()
+    before = seconds_compiled()
     model.warm_up(is_learning=False)
-    if time.monotonic() - begun > COMPILED_SECONDS:
+    if seconds_compiled() > before:
         model.warm_up()
 
 
