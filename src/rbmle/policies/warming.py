@@ -1,0 +1,45 @@
+"""Playing a few rounds of policies and their variants, so that every kernel they need is compiled."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from rbmle.core.bandit import Bandit
+from rbmle.core.policy import Policy
+from rbmle.likelihoods import LIKELIHOODS
+from rbmle.models.network import Network
+from rbmle.models.precision import Exact
+from rbmle.models.regression import Regression
+from rbmle.models.training import FullBatch
+from rbmle.policies.settings import has_setting
+
+ARMS, FEATURES, WIDTH = 2, 2, 2
+ROUNDS = 20  # enough for a network of this size that the exact Z⁻¹ becomes a matrix
+STEPS = 1
+
+
+def variants(policy: Any) -> Iterator[Policy[Any]]:
+    """Yield a policy, and small ones like it with each setting that needs kernels of its own."""
+    yield policy
+    model = getattr(policy, "model", None)
+    if not isinstance(model, Regression):
+        return
+    for likelihood in LIKELIHOODS:
+        yield replace(policy, model=replace(model, likelihood=likelihood()))
+    dtypes: tuple[Literal["float32", "float64"], ...] = ("float32", "float64")
+    for dtype, training in product(dtypes, (model.training, FullBatch(steps=STEPS))):
+        network = Network(width=WIDTH, dtype=dtype)
+        small = replace(policy, model=replace(model, network=network, training=training))
+        yield small
+        if has_setting(policy, "precision"):
+            yield replace(small, precision=Exact())
+
+
+def play(policy: Policy[Any]) -> None:
+    """Decide and learn for a few rounds."""
+    bandit = Bandit(policy, arms=ARMS, features=FEATURES, seed=0)
+    for _ in range(ROUNDS):
+        bandit.learn(bandit.decide(np.ones(FEATURES)), reward=1.0)
