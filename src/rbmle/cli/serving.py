@@ -21,7 +21,9 @@ TRY = (
 
 @app.command()
 def serve(
-    config: Annotated[Path | None, typer.Option(help="A TOML file; options on the command line take precedence.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file; options on the command line take precedence.")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="8080; 0 for a free one.")] = None,
     data: Annotated[str | None, typer.Option(help="Folder of log, keys and checkpoints.")] = None,
