@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.engine.compiled import call_scalar, kernel
+from rbmle.engine.compiled import call_scalar, kernel, part
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Fit, Net, Past, Rows
 from rbmle.engine.network import climb, descend, enter, square
@@ -12,7 +12,7 @@ from rbmle.engine.replay import BEND
 Layers = Float[np.ndarray, "depth-1 width"]
 
 
-@kernel
+@part
 def differentiated(net: Net, rows: Rows, i: int, h: Layers, delta: Layers) -> tuple[float, float]:
     """Return f(x_i; θ) and ‖g‖²; h and delta become the factors of g."""
     enter(net, rows, i, h)
@@ -20,7 +20,7 @@ def differentiated(net: Net, rows: Rows, i: int, h: Layers, delta: Layers) -> tu
     return f, descend(net, square(rows, i), h, delta)
 
 
-@kernel
+@part
 def products(
     net: Net,
     x: Float[np.ndarray, " features"],
