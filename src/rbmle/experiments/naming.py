@@ -2,8 +2,10 @@
 
 import ast
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path
 from typing import TypeVar
+
+from rbmle.datasets.formats import title
 
 Key = TypeVar("Key", bound=Hashable)
 CODE = "code"
@@ -15,8 +17,8 @@ def file_names(files: Iterable[str], parts: int = 1) -> dict[str, str]:
     >>> file_names(["/x/a/data.csv", "/x/b/data.csv", "/x/b/more.csv"])
     {'/x/a/data.csv': 'a/data', '/x/b/data.csv': 'b/data', '/x/b/more.csv': 'more'}
     """
-    paths = {file: PurePath(file) for file in dict.fromkeys(files)}
-    bare = {file: path.with_suffix("").parts for file, path in paths.items()}
+    paths = {file: Path(file) for file in dict.fromkeys(files)}
+    bare = {file: (*path.parent.parts, title(path)) for file, path in paths.items()}
     whole = {file: path.parts for file, path in paths.items()}
     return {
         file: _end(file, bare, parts) or _end(file, whole, parts) or file.lstrip("/")

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from rbmle.core.errors import SettingError
 from rbmle.core.files import write_text
+from rbmle.datasets.formats import title
 from rbmle.environments import Environment
 from rbmle.experiments.naming import file_names
 from rbmle.policies import POLICIES
@@ -50,7 +51,8 @@ class Data:
     @property
     def names(self) -> list[str]:
         """Return the names by which a choice may know the data; of a file, the longest end first."""
-        parts = PurePath(self.file).with_suffix("").parts if self.file else (self.name,)
+        path = Path(self.file)
+        parts = (*path.parent.parts, title(path)) if self.file else (self.name,)
         return ["/".join(parts[place:]).lstrip("/") for place in range(len(parts))]
 
 
