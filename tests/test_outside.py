@@ -22,23 +22,26 @@ from rbmle.policies.specification import name_of, policy_from, specifications
 RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]
 HELPER = "FACTOR = 1.0\n"
 POLICY = '''
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from rbmle.policies.base import RidgePolicy
-from rbmle.core.policy import unknown
+from rbmle.models.ridge import Ridge
+from rbmle.policies.base import ModelPolicy
 
 from HELPER import FACTOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mine(RidgePolicy):
+class Mine(ModelPolicy):
     """Index θ̂ᵀx + c ‖x‖_{V⁻¹}."""
 
+    model: Ridge = field(default_factory=Ridge)
     weight: float = 0.1
 
-    probabilities = unknown
+    @property
+    def learner(self):
+        return self.model
 
     def index(self, state, contexts, rng):
         mean, norm_squared, _ = self.model.estimates(state, contexts)
@@ -56,14 +59,11 @@ class Fails(Mine):
 @dataclass
 class Unfrozen:
     init, index, update, grow = Mine.init, Mine.index, Mine.update, Mine.grow
-    probabilities = unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needy(RidgePolicy):
+class Needy(Mine):
     must: int
-    probabilities = unknown
-    index = Mine.index
 '''
 
 
