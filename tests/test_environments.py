@@ -1,6 +1,7 @@
 """Every environment keeps every promise, a liar is caught for each, and h is what a hand computes."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,18 @@ from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.core.types import Contexts, Indices, Observation
 from rbmle.environments import (
+    ALTERATIONS,
+    COINS,
     SYNTHETIC,
+    Altered,
     BernoulliNoise,
+    Change,
     Classification,
+    Coins,
     Environment,
     GaussianNoise,
     Synthetic,
+    problem,
 )
 from rbmle.environments.reward_functions import Cosine, InnerProduct, Quadratic
 from rbmle.experiments.summary import summarise
@@ -30,6 +37,10 @@ from tests.contract.environment_promises import PROMISES, Promise, rounds
 
 QUIET = GaussianNoise(deviation=0.1)
 DIGITS = Classification(dataset="digits")
+CHANGES = ALTERATIONS | {"switch": Change(begin=5), "drift": Change(begin=5, end=15)}  # early
+CHANGED = [
+    Altered(world=DIGITS, suffix=f"+{name}", change=change) for name, change in CHANGES.items()
+]
 KEEPERS: dict[str, tuple[Environment, list[Environment]]] = {
     "honest": (Honest(), [Honest(world=Synthetic(function="quadratic", noise=QUIET))]),
     "digits": (DIGITS, [replace(DIGITS, preprocessing="paper"), replace(DIGITS, data_dir=Path())]),
@@ -45,6 +56,22 @@ KEEPERS: dict[str, tuple[Environment, list[Environment]]] = {
             ],
         )
         for name, world in SYNTHETIC.items()
+    },
+    **{
+        name: (
+            world,
+            [
+                *(other for other in COINS.values() if other != world),
+                replace(world, irrelevant=2),
+                replace(world, chances=(0.5, 0.5, 0.6)),
+                replace(world),
+            ],
+        )
+        for name, world in COINS.items()
+    },
+    **{
+        world.settings["name"]: (world, [DIGITS, *(other for other in CHANGED if other != world)])
+        for world in CHANGED
     },
 }
 
@@ -144,6 +171,62 @@ def test_a_mistaken_deviation_gets_a_message(deviation: float) -> None:
         GaussianNoise(deviation=deviation)
 
 
+def test_coins_pay_with_their_chances_whatever_the_features_say() -> None:
+    offers = list(rounds(COINS["clicks"], 4000))
+    assert all(offer.means.tolist() == [0.05, 0.1] and offer.x[0] == 1 for offer in offers)
+    paid = np.mean([offer.rewards for offer in offers], axis=0)
+    np.testing.assert_allclose(paid, [0.05, 0.1], atol=0.02)  # deviation 0.005
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"), [("noise", 0.8, 0.2), ("rare", 0.1, 0.02), ("shift", 5, -5)]
+)
+def test_an_altered_mean_is_that_of_a_right_or_a_wrong_choice(
+    name: str, right: float, wrong: float
+) -> None:
+    for t in range(50):
+        plain, altered = DIGITS.round(t, 0), problem(f"digits+{name}").round(t, 0)
+        np.testing.assert_array_equal(altered.x, plain.x)
+        np.testing.assert_allclose(altered.means, np.where(plain.means == 1, right, wrong))
+
+
+def test_after_a_switch_each_arm_has_what_the_next_one_had() -> None:
+    for t in (0, 1999, 2000, 2001):
+        plain, altered = DIGITS.round(t, 0), problem("digits+switch").round(t, 0)
+        expected = plain.means if t < 2000 else np.roll(plain.means, -1)
+        np.testing.assert_array_equal(altered.means, expected)
+
+
+def test_a_drift_is_gradual() -> None:
+    world = Altered(world=DIGITS, change=Change(begin=0, end=1000))
+    moved = [(world.round(t, 0).means != DIGITS.round(t, 0).means).any() for t in range(1200)]
+    shares = [np.mean(moved[begin : begin + 200]) for begin in (0, 400, 800)]
+    np.testing.assert_allclose(shares, [0.1, 0.5, 0.9], atol=0.15)
+    assert all(moved[1000:])
+
+
+def test_changes_are_made_one_after_the_other() -> None:
+    world = problem("coins+noise+shift")
+    assert world.settings["name"] == "coins+noise+shift"
+    np.testing.assert_allclose(world.round(0, 0).means, [0.47 * 10 - 5, 0.53 * 10 - 5])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Coins(chances=()), "`chances` must be probabilities"),
+        (lambda: Coins(chances=(0.5, 1.5)), "`chances` must be probabilities"),
+        (lambda: Coins(irrelevant=-1), "`irrelevant` must be 0 or more, got -1"),
+        (lambda: Change(right=1.1), "must be probabilities, between 0 and 1"),
+        (lambda: Change(end=10), "`end` must not be before `begin`"),
+        (lambda: Change(begin=20, end=10), "`end` must not be before `begin`"),
+    ],
+)
+def test_a_mistaken_change_gets_a_message(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        make()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Witness:
     """Plays at random, and keeps all that it is shown by the bandit that plays the trial."""
@@ -201,7 +284,7 @@ def test_runs_with_other_noise_are_told_apart_in_tables() -> None:
 
 
 def test_run_and_report_take_synthetic_problems_beside_datasets(tmp_path: Path) -> None:
-    names = ["cosine", "inner-product-bernoulli", "digits"]
+    names = ["cosine", "inner-product-bernoulli", "digits", "coins", "digits+rare"]
     arguments = ["run", "--dataset", ",".join(names), "--policy", "lin-ucb,uniform"]
     more = ["--rounds", "20", "--seeds", "2", "--executor", "serial", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, [*arguments, *more])
@@ -214,7 +297,7 @@ def test_run_and_report_take_synthetic_problems_beside_datasets(tmp_path: Path) 
 
 def test_synthetic_problems_are_listed_with_the_datasets() -> None:
     output = CliRunner().invoke(app, ["datasets"]).output
-    assert all(name in output for name in ("synthetic", *SYNTHETIC))
+    assert all(name in output for name in ("synthetic", *SYNTHETIC, *COINS, *ALTERATIONS))
 
 
 def played(policy: Policy[Any], world: Environment, horizon: int) -> Run:

@@ -44,7 +44,7 @@ def _described(kind: type) -> tuple[str, str, str]:
 def datasets() -> None:
     """List the datasets, with their shape and where they come from, and the synthetic problems."""
     from rbmle.datasets import DATASETS
-    from rbmle.environments import FUNCTIONS, SYNTHETIC
+    from rbmle.environments import ALTERATIONS, COINS, FUNCTIONS, SYNTHETIC
 
     table = Table("dataset", "title", "rows", "features", "classes", "licence", "with the package")
     for name, source in DATASETS.items():
@@ -57,4 +57,8 @@ def datasets() -> None:
         formula = (FUNCTIONS[world.function].__doc__ or "").splitlines()[0]
         noise = str(world.settings["noise"])
         drawn.add_row(name, formula, noise, str(world.features), str(world.arms))
+    for name, coins in COINS.items():
+        chances = f"r = 1 with probability {' or '.join(map(str, coins.chances))}"
+        drawn.add_row(name, chances, "bernoulli", str(coins.features), str(coins.arms))
     Console().print(drawn)
+    Console().print(f"Each also with a suffix: {', '.join('+' + name for name in ALTERATIONS)}.")

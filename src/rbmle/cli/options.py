@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from rbmle.policies.specification import Specification
 
 Datasets = Annotated[
-    str, typer.Option("--dataset", help="Names or paths of datasets, with commas between.")
+    str,
+    typer.Option(
+        "--dataset", help="Names or paths of datasets, with commas between; adult+noise: altered."
+    ),
 ]
 Target = Annotated[str | None, typer.Option(help="The label's column, for a path.")]
 DataDir = Annotated[
@@ -41,15 +44,16 @@ def environments(
     console: Console,
 ) -> dict[str, "Environment"]:
     """Return the problem of each dataset that is named, and print how a file was read."""
-    from rbmle.environments import SYNTHETIC, Classification
+    from rbmle.environments import DRAWN, Classification, altered, split
 
     found: dict[str, Environment] = {}
     for name in listed(dataset):
-        if name in SYNTHETIC:
-            found[name] = SYNTHETIC[name]
+        plain, changes = split(name)
+        if plain in DRAWN:
+            found[name] = altered(DRAWN[plain], changes)
             continue
         world = Classification(
-            dataset=name,
+            dataset=plain,
             target=target,
             drop=tuple(listed(drop)),
             preprocessing=preprocess,
@@ -57,7 +61,7 @@ def environments(
         )
         if world.notice:
             console.print(world.notice, markup=False, highlight=False, soft_wrap=True)
-        found[name] = world
+        found[name] = altered(world, changes)
     return found
 
 
