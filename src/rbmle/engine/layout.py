@@ -99,6 +99,7 @@ class Fit(NamedTuple):
     noise: float  # standard deviation of one draw for each observation and round
     share: float
     share_key: np.uint64  # which share
+    alarm: float  # see `notice`
 
 
 class Push(NamedTuple):

@@ -2,13 +2,25 @@
 
 import numpy as np
 
-from rbmle.engine.compiled import kernel, part
+from rbmle.engine.compiled import call_scalar, kernel, part
 from rbmle.engine.history import Sizes, keep
-from rbmle.engine.layout import Arrivals, Fit, Net, Past, Push, Walk
+from rbmle.engine.layout import Arrivals, Fit, Net, Past, Push, Rows, Walk
+from rbmle.engine.network import climb, enter
 from rbmle.engine.precision_diagonal import add_gradient
 from rbmle.engine.replay import replay
+from rbmle.engine.watching import Watch, notice
+
+
+@kernel
+def expected(net: Net, rows: Rows, i: int, mean: int) -> float:
+    """Return b′(f(x_i; θ))."""
+    h = np.empty_like(net.theta.biases)
+    enter(net, rows, i, h)
+    return call_scalar(mean, np.float64(climb(net, h)))
+
 
 keep_one, replay_one = part(keep), part(replay)
+notice_one, expected_one = part(notice), part(expected)
 
 
 @kernel
@@ -21,11 +33,12 @@ def learn(
     begin: int,
     fit: Fit,
     push: Push,
+    watch: Watch,
 ) -> int:
     """Keep each observation from `begin` on, fit to the history if it is to be, and add g² to Z.
 
-    Return where the history had no room, or n. What training moves is the walk, which may be the
-    network itself; see `replay`.
+    Return where the history had no room, or n, or what comes after an observation that set off the
+    alarm. What training moves is the walk, which may be the network itself; see `replay`.
     """
     trained = Net(walk.theta, net.start, walk.ages, walk.clock, net.features, net.scale, net.biased)
     h = np.empty_like(net.theta.biases)
@@ -34,6 +47,9 @@ def learn(
     for i in range(begin, slots.shape[0]):
         if not keep_one(past, sizes, rows, i, rewards[i], slots[i], listed):
             return i
+        error = rewards[i] - expected_one(net, past.rows, slots[i], fit.mean)
+        if notice_one(watch, error, fit.alarm):
+            return i + 1
         if is_fitted[i]:
             replay_one(trained, past, sizes, fit, keys[i], weights[i], net.theta)
         if push.weight > 0.0:

@@ -6,7 +6,10 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.core.types import Rows
-from rbmle.engine.compiled import inlined, kernel
+from rbmle.engine.compiled import inlined, kernel, part
+from rbmle.engine.watching import Watch, notice
+
+notice_one = part(notice)
 
 
 @inlined
@@ -49,18 +52,22 @@ def ridge_estimates(
 
 @kernel
 def ridge_update(
-    F: Float[np.ndarray, "blocks features features"],
-    theta: Float[np.ndarray, "blocks features"],
     rows: Rows,
     rewards: Float[np.ndarray, " n"],
-) -> None:
+    begin: int,
+    alarm: float,
+    F: Float[np.ndarray, "blocks features features"],
+    theta: Float[np.ndarray, "blocks features"],
+    watch: Watch,
+) -> int:
     """V ← V + xxᵀ and θ̂ ← V⁻¹ Σ r x for each context and its reward, one after the other.
 
-    By Potter's form: F ← F − (F v) vᵀ/(s + √s), with v = Fᵀx and s = 1 + ‖v‖².
+    By Potter's form: F ← F − (F v) vᵀ/(s + √s), with v = Fᵀx and s = 1 + ‖v‖². From `begin` on; return n,
+    or what comes after an observation that set off the alarm.
     """
     d = theta.shape[1]
     v = np.empty(d)
-    for n in range(rewards.shape[0]):
+    for n in range(begin, rewards.shape[0]):
         block = rows.blocks[n]
         s = 1.0 + project(F, rows, n, v)
         error = rewards[n]
@@ -74,3 +81,6 @@ def ridge_update(
             u /= s + math.sqrt(s)
             for j in range(d):
                 F[block, i, j] -= u * v[j]
+        if notice_one(watch, error, alarm):
+            return n + 1
+    return rewards.shape[0]

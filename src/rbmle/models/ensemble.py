@@ -1,6 +1,6 @@
 """Several networks over one history, each of which sees a share of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float, UInt64
@@ -9,9 +9,12 @@ from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.layout import Net, Walk
+from rbmle.engine.watching import Watch, notice
 from rbmle.models.history import History
 from rbmle.models.regression import Regression
-from rbmle.models.regression_state import RegressionState, grown, no_walk, unmoved
+from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
+from rbmle.models.training import error
+from rbmle.models.watch import fresh_watch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class EnsembleState:
     walks: list[Walk]
     keys: UInt64[np.ndarray, " networks"]
     history: History
+    watch: Watch = field(default_factory=fresh_watch)
 
     @property
     def round(self) -> int:
@@ -69,16 +73,29 @@ class Ensemble:
 
     def update_all(self, state: EnsembleState, batch: Batch) -> None:
         """Remember each observation, and fit every network to its share if it is to be fitted."""
-        model, history = self.model, state.history
+        model = self.model
         fit = model.fit._replace(share=float(self.share))
         for i in range(len(batch)):
-            rng = batch.rng(i)
-            history.append(batch.observation(i), model.memory, rng)
+            rng, seen = batch.rng(i), batch.observation(i)
+            errors = [error(net, seen, fit) for net in state.nets]
+            if notice(state.watch, sum(errors) / len(errors), fit.alarm):
+                self.restart(state)
+                continue
+            history = state.history
+            history.append(seen, model.memory, rng)
             if not batch.is_fitted[i]:
                 continue
             for net, walk, share_key in zip(state.nets, state.walks, state.keys, strict=True):
                 one = RegressionState(net=net, walk=walk, history=history)
                 model.training.fit(one, fit._replace(share_key=share_key), key(rng))
+
+    def restart(self, state: EnsembleState) -> None:
+        """Forget all, so that the state is that before any data, with the same starts."""
+        for net, walk in zip(state.nets, state.walks, strict=True):
+            restarted(net, walk)
+        blocks = len(state.history.member_starts)
+        state.history = History.empty(blocks, self.model.network.dtype)
+        state.watch = fresh_watch()
 
     def grow(self, state: EnsembleState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -32,7 +32,7 @@ class Perturbed:
     def update_all(self, state: RegressionState, batch: Batch) -> None:
         """Remember each observation, and fit to perturbed rewards if it is to be fitted."""
         fit = self.model.fit._replace(noise=float(self.noise))
-        self.model.training.learn(state, self.model.memory, batch, fit)
+        self.model.learn(state, batch, fit)
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -9,20 +9,22 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.compiled import scalar
-from rbmle.engine.layout import Fit
+from rbmle.engine.layout import Fit, Push
 from rbmle.likelihoods.base import Likelihood, rewards_of
 from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.history import History, Memory
 from rbmle.models.network import Network
-from rbmle.models.regression_state import RegressionState, grown, no_walk, unmoved
-from rbmle.models.training import Replay, Training
+from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
+from rbmle.models.training import FullBatch, Replay, Training
+from rbmle.models.watch import check_alarm, fresh_watch, is_alarmed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
     """θ̂_t = argmax ℓ_λ(F_t; θ), with ℓ_λ = Σ_s (r_s f − b(f)) − (mλ/2)‖θ − θ₀‖²; Eqs. (9), (10), (14).
 
-    The expected reward of a context is b′(f(x; θ̂_t)).
+    The expected reward of a context is b′(f(x; θ̂_t)). Where rewards stay below it, the world has changed:
+    all that was learned is forgotten.
     """
 
     network: Network = field(default_factory=Network)
@@ -30,9 +32,11 @@ class Regression:
     ridge: float = 0.001  # λ
     training: Training = field(default_factory=Replay)
     memory: Memory = field(default_factory=Memory)
+    alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a ridge that is not positive."""
+        """Raise SettingError for a ridge that is not positive, or an alarm below 0."""
+        check_alarm(self.alarm)
         if not 0 < self.ridge < float("inf"):
             raise SettingError(f"`ridge` must be a positive number, got {self.ridge}; it is λ")
 
@@ -49,7 +53,8 @@ class Regression:
     @property
     def fit(self) -> Fit:
         """Return how the network is fitted, to all of the history as it is."""
-        return _fit(self.training.steps, self.training.rate, self.pull, self.likelihood.mean)
+        training, mean = self.training, self.likelihood.mean
+        return _fit(training.steps, training.rate, self.pull, mean, self.alarm)
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
         """Return the network at θ₀ and an empty history."""
@@ -63,7 +68,31 @@ class Regression:
 
     def update_all(self, state: RegressionState, batch: Batch) -> None:
         """Remember each observation, and fit to the history again if it is to be fitted."""
-        self.training.learn(state, self.memory, batch, self.fit)
+        self.learn(state, batch, self.fit)
+
+    def learn(
+        self, state: RegressionState, batch: Batch, fit: Fit, push: Push | None = None
+    ) -> bool:
+        """Do so, and push to Z if there is one; return whether all was forgotten on the way."""
+        begin, is_anew = 0, False
+        while begin < len(batch):
+            match self.training:
+                case Replay() as training:
+                    begin = training.learn(state, self.memory, batch, begin, fit, push)
+                case FullBatch() as training:
+                    begin = training.learn(state, self.memory, batch, begin, fit)
+            if is_alarmed(state.watch, self.alarm):
+                is_anew = True
+                self.restart(state)
+                for part in () if push is None else push.D:
+                    part.fill(1 / self.ridge)
+        return is_anew
+
+    def restart(self, state: RegressionState) -> None:
+        """Forget all, so that the state is that before any data, with the same θ₀."""
+        restarted(state.net, state.walk)
+        state.history = History.empty(len(state.history.member_starts), self.network.dtype)
+        state.watch = fresh_watch()
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
@@ -78,7 +107,9 @@ class Regression:
 
 
 @cache
-def _fit(steps: int, rate: float, ridge: float, mean: Callable[[float], float]) -> Fit:
+def _fit(
+    steps: int, rate: float, ridge: float, mean: Callable[[float], float], alarm: float
+) -> Fit:
     """Return a fit to all of the history as it is; one for all rounds, as making it costs a step."""
     return Fit(
         steps=steps,
@@ -88,4 +119,5 @@ def _fit(steps: int, rate: float, ridge: float, mean: Callable[[float], float]) 
         noise=0.0,
         share=1.0,
         share_key=np.uint64(0),
+        alarm=float(alarm),
     )

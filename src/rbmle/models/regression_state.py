@@ -1,12 +1,14 @@
 """What training moves: a network, the walk that it may be the average of, and their history."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rbmle.engine.layout import Net, Parameters, Walk
 from rbmle.engine.network import UNTOUCHED
+from rbmle.engine.watching import Watch
 from rbmle.models.history import History
+from rbmle.models.watch import fresh_watch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,11 +18,21 @@ class RegressionState:
     net: Net
     walk: Walk
     history: History
+    watch: Watch = field(default_factory=fresh_watch)
 
     @property
     def round(self) -> int:
         """Return how many rounds were learned; the paper's t is one more."""
         return self.history.seen
+
+
+def restarted(net: Net, walk: Walk) -> None:
+    """Bring a network, and the walk that it is the average of, back to θ₀."""
+    for moved in (net, walk):
+        for part, start in zip(moved.theta, net.start, strict=True):
+            part[:] = start[: len(part)]  # a walk may be none, and then is empty
+        moved.clock[:] = 0.0
+    net.ages[:], walk.ages[:] = 0.0, UNTOUCHED
 
 
 def unmoved(net: Net) -> Net:

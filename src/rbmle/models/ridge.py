@@ -1,7 +1,7 @@
 """Ridge regression, one for each block: θ̂ = V⁻¹ Σ r x with V = λI + Σ x xᵀ."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -9,6 +9,8 @@ from jaxtyping import Float
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.square_root import ridge_estimates, ridge_update
+from rbmle.engine.watching import Watch
+from rbmle.models.watch import check_alarm, fresh_watch, is_alarmed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -18,6 +20,7 @@ class RidgeState:
     F: Float[np.ndarray, "blocks features features"]
     theta: Float[np.ndarray, "blocks features"]
     round: int
+    watch: Watch = field(default_factory=fresh_watch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +28,11 @@ class Ridge:
     """The linear model θᵀx. V is block-diagonal in the disjoint encoding: K small ones."""
 
     ridge: float = 1.0  # λ
+    alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a ridge that is not positive."""
+        """Raise SettingError for a ridge that is not positive, or an alarm below 0."""
+        check_alarm(self.alarm)
         if not 0 < self.ridge < float("inf"):
             raise SettingError(f"`ridge` must be a positive number, got {self.ridge}; it is λ")
 
@@ -56,9 +61,19 @@ class Ridge:
         return self.estimates(state, contexts)[0]
 
     def update_all(self, state: RidgeState, batch: Batch) -> None:
-        """Learn from each reward; all of them are fitted, as it costs no more."""
-        ridge_update(state.F, state.theta, batch.contexts.rows, batch.rewards)
-        state.round += len(batch)
+        """Learn from each reward; all of them are fitted, as it costs no more.
+
+        Where rewards stay below θ̂ᵀx, the world has changed: all that was learned is forgotten.
+        """
+        rows, rewards, begin = batch.contexts.rows, batch.rewards, 0
+        while begin < len(batch):
+            past = (state.F, state.theta, state.watch)
+            end = ridge_update(rows, rewards, begin, float(self.alarm), *past)
+            state.round += end - begin
+            begin = end
+            if is_alarmed(state.watch, self.alarm):
+                state.F, state.theta = self._roots(*state.theta.shape), np.zeros_like(state.theta)
+                state.round, state.watch = 0, fresh_watch()
 
     def grow(self, state: RidgeState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -68,13 +68,15 @@ class Tangent:
         """
         model, network = self.model, self.model.network
         match model.training, self.precision:
-            case Replay() as training, Diagonal():  # one call for both
+            case Replay(), Diagonal():  # one call for both
                 push = Push(1 / network.m, state.precision.D)
-                training.learn(state.regression, model.memory, batch, model.fit, push)
+                model.learn(state.regression, batch, model.fit, push)
             case _:
                 net = state.regression.net
                 for one in map(batch.one, range(len(batch))):
-                    model.update_all(state.regression, one)
+                    if model.learn(state.regression, one, model.fit):
+                        state.precision = self.precision.init(net, model.ridge)
+                        continue
                     self.precision.add(state.precision, net, network.rows(one.contexts), network.m)
 
     def grow(self, state: TangentState, blocks: int, rng: np.random.Generator) -> None:

@@ -7,13 +7,15 @@ import numpy as np
 
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key as key_of
-from rbmle.core.types import Batch, rows_at
+from rbmle.core.types import Batch, Observation, rows_at
 from rbmle.engine.full_batch import full_batch
 from rbmle.engine.layout import Arrivals, Bias, Fit, Net, Push, Rows, Samples, Walk
-from rbmle.engine.learning import learn
+from rbmle.engine.learning import expected, learn
 from rbmle.engine.replay import kept, perturb, replay
+from rbmle.engine.watching import notice
 from rbmle.models.history import Memory
 from rbmle.models.regression_state import RegressionState, no_walk, walk_from
+from rbmle.models.watch import is_alarmed
 
 POINTS = 16  # of the walk that an average is made of
 NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
@@ -57,15 +59,20 @@ class Replay:
         state: RegressionState,
         memory: Memory,
         batch: Batch,
+        begin: int,
         fit: Fit,
-        push: Push | None = None,
-    ) -> None:
-        """Remember each observation, take J steps if it is to be fitted, and add it to Z, if there is one."""
+        push: Push | None,
+    ) -> int:
+        """Remember each observation, take J steps if it is to be fitted, and add it to Z, if there is one.
+
+        Return what is next in the batch: its end, unless one from `begin` on has set off the alarm.
+        """
         history, rows = state.history, batch.contexts.rows
-        n, begun = len(batch), history.seen
+        n, begun = len(batch), history.seen - begin
         slots = memory.slots(begun, n)
         keys, weights = np.zeros(n, np.uint64), np.zeros(n)
-        for i in range(n) if memory.is_random else batch.is_fitted.nonzero()[0].tolist():
+        fitted = batch.is_fitted[begin:].nonzero()[0] + begin
+        for i in range(begin, n) if memory.is_random else fitted.tolist():
             rng, seen = batch.rng(i), begun + i + 1
             if memory.is_random:
                 slots[i] = memory.slot(begun + i, rng)
@@ -76,13 +83,13 @@ class Replay:
         )
         net, moved = state.net, self._moved(state)
         pushed = Push(0.0, net.theta) if push is None else push
-        done = 0
+        done = begin
         while True:
             sizes = history.sizes
-            done = learn(net, moved, history.past, sizes, arrivals, done, fit, pushed)
+            done = learn(net, moved, history.past, sizes, arrivals, done, fit, pushed, state.watch)
             history.resize(sizes)
-            if done == n:
-                return
+            if done == n or is_alarmed(state.watch, fit.alarm):
+                return done
             history.make_room(int(slots[done]), rows, done)
 
     def _moved(self, state: RegressionState) -> Walk:
@@ -146,16 +153,31 @@ class FullBatch:
         samples, step = Samples(rows, rewards, count), fit._replace(rate=self.step_size(count))
         full_batch(net, samples, step, no_bias(net))
 
-    def learn(self, state: RegressionState, memory: Memory, batch: Batch, fit: Fit) -> None:
-        """Remember each observation, and take J steps if it is to be fitted."""
-        for i in range(len(batch)):
-            rng = batch.rng(i)
-            state.history.append(batch.observation(i), memory, rng)
+    def learn(
+        self, state: RegressionState, memory: Memory, batch: Batch, begin: int, fit: Fit
+    ) -> int:
+        """Remember each observation, and take J steps if it is to be fitted.
+
+        Return what is next in the batch: its end, unless one from `begin` on has set off the alarm.
+        """
+        for i in range(begin, len(batch)):
+            rng, seen = batch.rng(i), batch.observation(i)
+            if notice(state.watch, error(state.net, seen, fit), fit.alarm):
+                return i + 1
+            state.history.append(seen, memory, rng)
             if batch.is_fitted[i]:
                 self.fit(state, fit, key_of(rng))
+        return len(batch)
 
 
 Training = Replay | FullBatch
+
+
+def error(net: Net, seen: Observation, fit: Fit) -> float:
+    """Return r − b′(f(x; θ))."""
+    rows = seen.context.rows
+    rows = rows._replace(values=rows.values.astype(net.theta.first.dtype, copy=False))
+    return seen.reward - float(expected(net, rows, 0, fit.mean))
 
 
 def no_bias(net: Net) -> Bias:

@@ -1,0 +1,164 @@
+"""A model whose rewards stay below what it expects forgets, and only then."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rbmle import (
+    Bandit,
+    BootstrappedNN,
+    DeepFPL,
+    Exact,
+    FullBatch,
+    LinRBMLE,
+    LinTS,
+    LinUCB,
+    Memory,
+    Network,
+    NeuralRBMLEGA,
+    NeuralTS,
+    NeuralUCB,
+    Regression,
+    Replay,
+    Ridge,
+)
+from rbmle.core.contexts import stacked
+from rbmle.core.errors import SettingError
+from rbmle.core.trees import leaves
+from rbmle.engine.watching import ALLOWANCE, CLIP, COUNT, EXCESS, SQUARES, notice
+from rbmle.environments import Altered, Change, Coins, Environment
+from rbmle.models.watch import fresh_watch
+
+SWITCH = 200
+WORLD = Altered(world=Coins(chances=(0.1, 0.9), irrelevant=2), change=Change(begin=SWITCH))
+SMALL = Regression(network=Network(width=8), training=Replay(steps=20))
+WINDOW, RESERVOIR = (Memory(keep=keep, size=150) for keep in ("window", "reservoir"))
+POLICIES: dict[str, Any] = {
+    "lin-ucb": LinUCB(),
+    "lin-ts": LinTS(),
+    "lin-rbmle": LinRBMLE(),
+    "ucb": NeuralUCB(model=SMALL),
+    "ucb, last point": NeuralUCB(model=replace(SMALL, training=Replay(steps=20, average=0.0))),
+    "ucb, window": NeuralUCB(model=replace(SMALL, memory=WINDOW)),
+    "ucb, reservoir": NeuralUCB(model=replace(SMALL, memory=RESERVOIR)),
+    "ts, exact": NeuralTS(model=SMALL, precision=Exact()),
+    "ucb, full batch": NeuralUCB(model=replace(SMALL, training=FullBatch(steps=20))),
+    "ga": NeuralRBMLEGA(model=SMALL),
+    "fpl": DeepFPL(model=SMALL),
+    "bootstrap": BootstrappedNN(model=SMALL, networks=2),
+}
+
+
+def test_the_excess_is_a_sum_of_clipped_standardised_errors() -> None:
+    watch = fresh_watch()
+    assert not notice(watch, -0.5, 10.0)  # the deviation is 1 at first
+    assert watch[EXCESS] == pytest.approx(0.5 - ALLOWANCE)
+    assert watch[SQUARES] / watch[COUNT] == pytest.approx((1 + 0.25) / 2)
+    before = watch[EXCESS]
+    assert not notice(watch, -9.0, 10.0)
+    assert watch[EXCESS] == pytest.approx(before + CLIP - ALLOWANCE)
+
+
+def test_rewards_above_what_is_expected_set_off_no_alarm() -> None:
+    watch = fresh_watch()
+    assert not any(notice(watch, 5.0, 1.0) for _ in range(100))
+    assert watch[EXCESS] == 0
+
+
+def test_the_alarm_goes_off_above_its_threshold_alone() -> None:
+    loud, quiet = fresh_watch(), fresh_watch()
+    assert [notice(loud, -1.0, 2.0) for _ in range(3)] == [False, False, True]
+    assert not any(notice(quiet, -1.0, 0.0) for _ in range(1000))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_recovers_from_a_switch(name: str) -> None:
+    regrets = played(bandit(POLICIES[name]), WORLD, 2 * SWITCH)
+    assert (regrets[SWITCH + 100 :] > 0).mean() < 0.25
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_an_alarm_brings_back_the_state_before_any_data(name: str) -> None:
+    learner = bandit(POLICIES[name])
+    played(learner, WORLD, SWITCH)
+    round_before = learner.state.round
+    x = WORLD.round(0, 0).x
+    for reward in [1.0] * 50 + [-50.0] * 100:
+        learner.learn(x, arm=0, reward=reward)
+        if learner.state.round < round_before:
+            break
+        round_before = learner.state.round
+    fresh = leaves(bandit(POLICIES[name]).state)
+    for after, start in zip(leaves(learner.state), fresh, strict=True):
+        assert after.keys() == start.keys()
+        assert all(np.array_equal(after[at], start[at]) for at in after)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_without_an_alarm_the_watch_changes_nothing(name: str) -> None:
+    policy = POLICIES[name]
+    deaf = replace(policy, model=replace(policy.model, alarm=0.0))
+    watched, unwatched = bandit(policy), bandit(deaf)
+    still = Coins(chances=(0.1, 0.9), irrelevant=2)
+    assert (played(watched, still, 150) == played(unwatched, still, 150)).all()
+    assert same(watched, unwatched)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_batch_with_an_alarm_in_it_is_learned_as_if_one_by_one(name: str) -> None:
+    alone, together = bandit(POLICIES[name]), bandit(POLICIES[name])
+    offers = [WORLD.round(t, 0) for t in range(SWITCH - 50, SWITCH + 80)]
+    played(alone, WORLD, SWITCH - 50)
+    played(together, WORLD, SWITCH - 50)
+    begun = alone.state.round
+    contexts = [alone.decide(offer.x, eligible=[1]).context for offer in offers]
+    rewards = [float(offer.rewards[1]) for offer in offers]
+    for offer, reward in zip(offers, rewards, strict=True):
+        alone.learn(offer.x, arm=1, reward=reward)
+    together.learn_all(stacked(contexts), rewards)
+    assert alone.state.round < begun  # there was an alarm
+    assert same(alone, together)
+
+
+@pytest.mark.parametrize("name", ["lin-ucb", "ucb", "bootstrap"])
+def test_a_saved_watch_goes_on(name: str, tmp_path: Path) -> None:
+    unbroken = bandit(POLICIES[name])
+    played(unbroken, WORLD, SWITCH + 10)  # the excess has begun to grow
+    unbroken.save(tmp_path / "bandit")
+    resumed = Bandit.load(tmp_path / "bandit")
+    for one in (unbroken, resumed):
+        played(one, WORLD, 2 * SWITCH, begin=SWITCH + 10)
+    assert same(unbroken, resumed)
+
+
+@pytest.mark.parametrize("alarm", [-1.0, float("nan"), float("inf")])
+def test_a_mistaken_alarm_gets_a_message(alarm: float) -> None:
+    for make in (Regression, Ridge):
+        with pytest.raises(SettingError, match="`alarm` must be a finite number, 0 or more"):
+            make(alarm=alarm)
+
+
+def bandit(policy: Any) -> Bandit:
+    """Return a bandit before any data."""
+    return Bandit(policy, arms=WORLD.arms, features=WORLD.features, seed=0)
+
+
+def played(learner: Bandit, world: Environment, horizon: int, begin: int = 0) -> np.ndarray:
+    """Play some rounds, and return the regret of each."""
+    regrets = np.zeros(horizon)
+    for t in range(begin, horizon):
+        offer = world.round(t, 0)
+        decision = learner.decide(offer.x)
+        learner.learn(decision, float(offer.rewards[int(decision.arm)]))
+        regrets[t] = offer.means.max() - offer.means[int(decision.arm)]
+    return regrets
+
+
+def same(first: Bandit, second: Bandit) -> bool:
+    """Return whether two states are equal, bit for bit."""
+    (arrays, numbers), (other_arrays, other_numbers) = leaves(first.state), leaves(second.state)
+    alike = all(np.array_equal(arrays[at], other_arrays[at]) for at in arrays)
+    return alike and numbers == other_numbers
