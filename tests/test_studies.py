@@ -262,3 +262,9 @@ def _choice(constant: float) -> Choice:
     """Return a choice out of the grid."""
     regrets = {f"{tried:g}": float(tried != constant) for tried in GRID}
     return Choice(constant=constant, regrets=regrets, seeds=[1000], rounds=7, versions={})
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_no_policy_of_a_study_forgets(name: str) -> None:
+    trials = STUDIES[name].trials(Plan(quick=True))
+    assert all(trial.policy.model.alarm == 0 for trial in trials)

@@ -16,7 +16,7 @@ def trials(plan: Plan) -> list[Trial]:
     """Return three likelihoods on three datasets."""
     found = []
     for dataset in (plan.image(), "mushroom", "shuttle"):
-        policy = plan.tuned.policy(GA, dataset, plan.preprocessing)
+        policy = plan.policy(GA, dataset)
         for kind in LIKELIHOODS:
             varied = replace(policy, model=replace(policy.model, likelihood=kind()))
             name = f"{GA} ({kind.__name__})"

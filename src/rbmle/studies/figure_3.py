@@ -15,7 +15,7 @@ EXPONENTS = (0, 0.25, 0.5, 1, 2)
 def trials(plan: Plan) -> list[Trial]:
     """Return five exponents, with the constant that was tuned for n = 1/4."""
     dataset = plan.image()
-    policy = plan.tuned.policy("neural-rbmle-ga", dataset, plan.preprocessing)
+    policy = plan.policy("neural-rbmle-ga", dataset)
     assert isinstance(policy, NeuralRBMLEGA)
     return [
         plan.trial(replace(policy, growth=Power(exponent=n)), f"α(t) = ν t^{n:g}", dataset, seed)
