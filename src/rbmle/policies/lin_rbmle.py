@@ -18,8 +18,9 @@ class LinRBMLE(ModelPolicy[RidgeState]):
     """Index θ̂ᵀx + ½ α(t) ‖x‖²_{V⁻¹}, with α(t) = ν · growth(t)."""
 
     model: Ridge = field(default_factory=Ridge)
-    bias: float = 0.01  # ν
-    growth: Schedule = field(default_factory=Power)
+    bias: float = 1.0  # ν
+    # The paper has √t; t^¼ explores more at first and less later, see docs/decisions/0008-defaults.md.
+    growth: Schedule = field(default_factory=lambda: Power(exponent=0.25))
 
     is_separate: ClassVar[bool] = True
 

@@ -15,7 +15,7 @@ class LinTS(ModelPolicy[RidgeState]):
     """Index θ̃ᵀx with θ̃ drawn from N(θ̂, ν² V⁻¹), one draw for each block and round."""
 
     model: Ridge = field(default_factory=Ridge)
-    exploration: float = 0.1  # ν
+    exploration: float = 0.2  # ν
 
     def __post_init__(self) -> None:
         """Raise SettingError for an exploration below 0."""

@@ -15,7 +15,7 @@ class LinUCB(ModelPolicy[RidgeState]):
     """Index θ̂ᵀx + γ ‖x‖_{V⁻¹}."""
 
     model: Ridge = field(default_factory=Ridge)
-    exploration: float = 0.1  # γ
+    exploration: float = 1.0  # γ
 
     is_separate: ClassVar[bool] = True
 

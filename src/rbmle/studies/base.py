@@ -9,6 +9,7 @@ from rbmle.environments import Classification
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import Table
 from rbmle.experiments.trial import Trial
+from rbmle.policies.schedules import Power
 from rbmle.studies.published import DATASETS, HORIZONS
 from rbmle.studies.tuned import Data, Tuned
 
@@ -85,6 +86,8 @@ class Plan:
     def policy(self, name: str, dataset: str) -> Any:
         """Return a policy as the paper has it, with its tuned constant: it never forgets."""
         policy = self.tuned.policy(name, dataset, self.preprocessing)
+        if name == "lin-rbmle":
+            policy = replace(policy, growth=Power(exponent=0.5))  # for which ν was tuned
         return replace(policy, model=replace(policy.model, alarm=0.0))
 
 
