@@ -71,7 +71,7 @@ def test_the_file_is_a_zip_of_arrays_and_a_manifest(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as zipped:
         assert all(name.endswith((".npy", ".json")) for name in zipped.namelist())
         manifest = json.loads(zipped.read("manifest.json"))
-    assert (manifest["format"], manifest["version"]) == ("rbmle bandit", 1)
+    assert (manifest["format"], manifest["version"]) == ("rbmle bandit", 2)
     assert manifest["policy"]["repr"] == repr(NeuralRBMLEGA())
 
 
@@ -117,6 +117,14 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         Bandit.load(other)
     with pytest.raises(FileNotFoundError):
         Bandit.load(tmp_path / "missing")
+
+
+def test_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "b.rbmle"
+    Bandit(LinUCB(), arms=2, features=2).save(path)
+    edit(path, lambda manifest: manifest | {"version": 1})
+    with pytest.raises(FileError, match=r"version 1.*learn again from the log"):
+        Bandit.load(path)
 
 
 def test_a_later_version_is_refused(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from rbmle.core.policy import Policy
 from rbmle.core.trees import leaves, replaced
 
 FORMAT = "rbmle bandit"
-VERSION = 2  # the first with names of features and encoders; without them, 1 is written
+VERSION = 2
 MANIFEST = "manifest.json"
 OURS = "rbmle."  # the only package whose classes a file may name
 
@@ -47,7 +47,7 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
     arrays, numbers = leaves(bandit.state)
     manifest = {
         "format": FORMAT,
-        "version": 1 if isinstance(bandit.encoder, Places) else VERSION,
+        "version": VERSION,
         "policy": encode(bandit.policy),
         "encoding": bandit.encoding.value,
         "features": bandit.features
@@ -148,13 +148,18 @@ def decode(value: Any) -> Any:
 
 
 def _check(path: Any, manifest: Any) -> None:
-    """Raise FileError for a file of another kind or of a later version."""
+    """Raise FileError for a file of another kind or of another version."""
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise FileError(f"{path} is not a saved bandit; use a file that Bandit.save wrote")
     if manifest["version"] > VERSION:
         raise FileError(
             f"{path} is of version {manifest['version']}, but this rbmle reads up to {VERSION}; "
             "install a later rbmle"
+        )
+    if manifest["version"] < VERSION:
+        raise FileError(
+            f"{path} is of version {manifest['version']}, whose models were laid out differently, and this "
+            f"rbmle reads version {VERSION}; learn again from the log, or use the rbmle that wrote it"
         )
 
 

@@ -26,10 +26,13 @@ DRAWS = 128  # that estimate the probabilities of a policy whose index is random
 
 
 def bounded(policy: Any) -> Any:
-    """Return a policy that forgets what is long ago, if it would remember everything for ever."""
+    """Return a policy that forgets what is long ago, if it would remember everything for ever.
+
+    It raises no alarm: a service learns rewards before it learns their absence, which looks like a change.
+    """
     if getattr(getattr(policy, "model", None), "memory", None) != Memory():
         return policy
-    return replace(policy, model=replace(policy.model, memory=MEMORY))
+    return replace(policy, model=replace(policy.model, memory=MEMORY, alarm=0.0))
 
 
 def default_policy() -> Policy[Any]:
@@ -50,7 +53,7 @@ class Model:
         """Raise SettingError for a network that would not fit, or is never fitted."""
         if type(self.fits_per_second) is not int or self.fits_per_second < 1:
             raise SettingError(
-                f"fits_per_second={self.fits_per_second!r} cannot be; use a whole number, 1 or more"
+                f"`fits_per_second` must be an integer of at least 1, got {self.fits_per_second!r}"
             )
         network = getattr(getattr(self.policy, "model", None), "network", None)
         units = getattr(network, "width", 0)
