@@ -92,7 +92,8 @@ def test_an_alarm_brings_back_the_state_before_any_data(name: str) -> None:
             break
         round_before = learner.state.round
     fresh = leaves(bandit(POLICIES[name]).state)
-    for after, start in zip(leaves(learner.state), fresh, strict=True):
+    trees: Any = zip(leaves(learner.state), fresh, strict=True)
+    for after, start in trees:
         assert after.keys() == start.keys()
         assert all(np.array_equal(after[at], start[at]) for at in after)
 

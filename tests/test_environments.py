@@ -156,8 +156,8 @@ def test_problems_with_another_function_have_the_same_contexts() -> None:
     ("settings", "message"),
     [
         ({"function": "sine"}, "no reward function 'sine'; there are quadratic"),
-        ({"arms": 0}, "arms=0 cannot be"),
-        ({"features": 2.5}, "features=2.5 cannot be"),
+        ({"arms": 0}, "`arms` must be an integer of at least 1, got 0"),
+        ({"features": 2.5}, "`features` must be an integer of at least 1, got 2.5"),
     ],
 )
 def test_a_mistaken_problem_gets_a_message(settings: dict[str, Any], message: str) -> None:
@@ -167,7 +167,7 @@ def test_a_mistaken_problem_gets_a_message(settings: dict[str, Any], message: st
 
 @pytest.mark.parametrize("deviation", [-1.0, math.nan, math.inf])
 def test_a_mistaken_deviation_gets_a_message(deviation: float) -> None:
-    with pytest.raises(SettingError, match="deviation="):
+    with pytest.raises(SettingError, match="`deviation`"):
         GaussianNoise(deviation=deviation)
 
 

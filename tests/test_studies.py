@@ -3,6 +3,7 @@
 import json
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -266,5 +267,5 @@ def _choice(constant: float) -> Choice:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_policy_of_a_study_forgets(name: str) -> None:
-    trials = STUDIES[name].trials(Plan(quick=True))
-    assert all(trial.policy.model.alarm == 0 for trial in trials)
+    policies: list[Any] = [trial.policy for trial in STUDIES[name].trials(Plan(quick=True))]
+    assert all(policy.model.alarm == 0 for policy in policies)

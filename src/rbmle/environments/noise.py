@@ -44,7 +44,7 @@ class GaussianNoise:
         """Raise SettingError for a deviation that is negative or no number."""
         if not 0 <= self.deviation < float("inf"):
             raise SettingError(
-                f"deviation={self.deviation} cannot be; σ must be a finite number, 0 or more"
+                f"`deviation` (σ) must be a finite number of at least 0, got {self.deviation}"
             )
 
     @property

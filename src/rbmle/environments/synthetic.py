@@ -33,7 +33,7 @@ class Synthetic:
             )
         for name, number in (("arms", self.arms), ("features", self.features)):
             if number < 1 or number != int(number):
-                raise SettingError(f"{name}={number} cannot be; give a whole number, 1 or more")
+                raise SettingError(f"`{name}` must be an integer of at least 1, got {number}")
 
     @property
     def encoding(self) -> Encoding:
