@@ -192,6 +192,15 @@ def test_losses_are_told_by_whom_and_by_how_much() -> None:
     assert unbeaten(summary, theirs) == ["zoo, NeuralUCB: mean 100.0, paper 80.0, 25.0 % more."]
 
 
+def test_of_several_settings_of_ours_the_best_is_held_against_the_others() -> None:
+    runs = [run("zoo", "neural-ucb", 0, [100.0])]
+    runs += [
+        run("zoo", "neural-rbmle-ga", 0, [r], settings=f"GA(bias={r})") for r in (120.0, 110.0)
+    ]
+    (said,) = defeats(summarise(runs))
+    assert said == ("zoo: NeuralUCB has 100.0, NeuralRBMLE-GA (bias=110.0) 110.0, 10.0 % more.")
+
+
 def test_an_equal_number_is_not_beaten() -> None:
     summary = summarise([run("zoo", "neural-ucb", 0, [1.0])])
     theirs = published(means={"neural-ucb": {"zoo": 1.0}})

@@ -135,6 +135,11 @@ class Summary:
                 return cell
         return None
 
+    def variants(self, problem: Problem, policy: str) -> list[Cell]:
+        """Return the cells of a policy on a problem, whatever its settings and code."""
+        on = [cell for cell in self.cells if cell.problem == problem]
+        return [cell for cell in on if cell.policy.partition(APART)[0] == policy]
+
     def name(self, problem: Problem) -> str:
         """Return the dataset's name; of files that share it, the ends of their paths that do not."""
         same = [other.file for other in self.problems if other.dataset == problem.dataset]

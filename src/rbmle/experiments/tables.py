@@ -165,13 +165,13 @@ def defeats(
     for problem in summary.problems if problems is None else problems:
         where = summary.title(problem)
         best = min((c for c in summary.cells if c.problem == problem), key=lambda c: c.mean)
-        cell = summary.cell(problem, policy)
+        cell = min(summary.variants(problem, policy), key=lambda c: c.mean, default=None)
         if cell is None:
             said.append(f"{where}: {ours} was not played.")
         elif not _is_close(cell.mean, best.mean, CLOSE):
             said.append(
-                f"{where}: {policy_title(best.policy)} has {best.mean:.1f}, {ours} {cell.mean:.1f}"
-                f"{_difference(cell.mean, best.mean)}."
+                f"{where}: {policy_title(best.policy)} has {best.mean:.1f}, "
+                f"{policy_title(cell.policy)} {cell.mean:.1f}{_difference(cell.mean, best.mean)}."
             )
     return said
 
