@@ -96,7 +96,7 @@ def a_batch_is_learned_as_its_observations_one_by_one(
 ) -> None:
     """Bit for bit, whatever the sizes of batches are, and whichever observations are fitted."""
     rng, rounds = generator(5, Purpose.ENVIRONMENT, 0), range(150)
-    arms, rewards, some = rng.integers(ARMS, size=150), rng.normal(size=150), rng.random(150) < 0.3
+    arms, rewards, some = rng.integers(ARMS, size=150), rng.random(150), rng.random(150) < 0.3
     seen = [disjoint(vectors(t)[0], arms[t : t + 1], FEATURES) for t in rounds]
     plain, whole, sparing, batched = (
         make(policy, arms=ARMS, features=FEATURES, seed=3) for _ in range(4)
