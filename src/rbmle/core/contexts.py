@@ -41,7 +41,7 @@ def per_arm(X: Any, features: int) -> Contexts:
         )
     _check(X)
     n = len(X)
-    every = np.broadcast_to(np.arange(features, dtype=np.int32), X.shape)
+    every = np.tile(np.arange(features, dtype=np.int32), (n, 1))
     if np.count_nonzero(X) == X.size:  # what a mask costs is saved
         lengths, indices, values = np.full(n, features), every.reshape(-1), X.reshape(-1)
     else:
