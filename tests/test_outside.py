@@ -85,7 +85,7 @@ def rbmle(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_policy_of_the_current_folder_runs_in_worker_processes(module: str) -> None:
     name = f"{module}:Mine"
     command = ["run", "--dataset", "digits", "--rounds", "40", "--seeds", "1", "--jobs", "2"]
-    policies = ["--policy", f"{name}:weight=0.5,{name},lin-ucb"]
+    policies = ["--policy", f"{name}:weight=0.5,{name},lin-ucb:exploration=0.1"]
     first = rbmle(*command, *policies, "--json", "first.json")
     assert first.returncode == 0, first.stderr
     records = {r["policy"]: r for r in json.loads(Path("first.json").read_text())}

@@ -69,7 +69,8 @@ def test_lin_rbmle_orders_arms_as_the_exact_index_does(seed: int) -> None:
     """With exact maximisers the index is α (θ̂ᵀx + ½ α ‖x‖²_{V⁻¹}) plus what all arms share."""
     X, r = rng(seed).normal(size=(8, 3)), rng(seed + 100).normal(size=8)
     arms = rng(seed + 200).normal(size=(5, 3))
-    policy = LinRBMLE(bias=ALPHA / 3, model=Ridge(ridge=RIDGE))  # α = bias · √9 at the ninth round
+    # α = bias · √9 at the ninth round
+    policy = LinRBMLE(bias=ALPHA / 3, growth=Power(exponent=0.5), model=Ridge(ridge=RIDGE))
     state = policy.init(1, 3, rng())
     for x, reward in zip(X, r, strict=True):
         policy.update(state, Observation(context=context(x), reward=reward), rng())
@@ -90,7 +91,7 @@ def test_lin_rbmle_on_numbers_a_hand_can_check() -> None:
 
     Index of (1, 0): ½ + √2 · ½. Index of (0, 1): 0 + √2 · 1.
     """
-    policy = LinRBMLE(bias=2.0)
+    policy = LinRBMLE(bias=2.0, growth=Power(exponent=0.5))
     state = policy.init(1, 2, rng())
     policy.update(state, Observation(context=context([1.0, 0.0]), reward=1.0), rng())
     index = policy.index(state, rows(np.eye(2)), rng())

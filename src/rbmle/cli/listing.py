@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from rbmle.cli.app import app
 
@@ -52,7 +52,8 @@ def datasets() -> None:
         shipped = "yes" if source.shipped else "downloaded"
         table.add_row(name, source.title, *shape, source.licence, shipped)
     Console().print(table)
-    drawn = Table("synthetic", "reward function", "noise", "features", "arms")
+    name_column = Column("synthetic", no_wrap=True)
+    drawn = Table(name_column, "reward function", "noise", "features", "arms")
     for name, world in SYNTHETIC.items():
         formula = (FUNCTIONS[world.function].__doc__ or "").splitlines()[0]
         noise = str(world.settings["noise"])

@@ -119,7 +119,8 @@ def _starts(lengths: np.ndarray) -> np.ndarray:
 def _array(x: Any, is_copied: bool = True) -> np.ndarray:
     """Return a contiguous array of float64: a copy, or the user's own if that will do."""
     try:
-        return (np.array if is_copied else np.asarray)(x, dtype=np.float64, order="C")
+        array = (np.array if is_copied else np.asarray)(x, dtype=np.float64, order="C")
+        return array if array.flags.writeable else array.copy()  # kernels are compiled for such
     except (TypeError, ValueError) as error:
         raise ContextError(
             f"the context {_short(x)} is not an array of numbers ({error}); give numbers, with all rows of "
