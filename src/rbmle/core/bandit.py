@@ -8,7 +8,7 @@ import numpy as np
 
 from rbmle.core.arms import Arms
 from rbmle.core.checks import (
-    check_range,
+    ANY,
     encoding_of,
     policy_of,
     probability,
@@ -20,7 +20,7 @@ from rbmle.core.encoding import Encoder, encoder_of
 from rbmle.core.errors import ArmError, ContextError, SettingError
 from rbmle.core.learning import Learner
 from rbmle.core.offers import Offers
-from rbmle.core.policy import Policy, Predicts, has
+from rbmle.core.policy import LimitsRewards, Policy, Predicts, has
 from rbmle.core.types import ArmId, Chosen, Contexts, Decision, Encoding
 from rbmle.core.weighing import Rule, rank, weigh_all
 
@@ -74,6 +74,8 @@ class Bandit:
         if arms is None and self.encoding is Encoding.DISJOINT:
             raise SettingError("`arms` is missing; give their ids or their number, as in arms=5")
         named = None if arms is None else Arms.of(arms)
+        self._limits = self.policy.rewards if has(self.policy, LimitsRewards) else ANY
+        self._usual = Rule(seed=self.seed, floor=self.floor, draws=self.draws)
         self._offers = Offers(encoding=self.encoding, encoder=self.encoder)
         self.learner = Learner.start(self.policy, self.features, named, self.seed, self.encoding)
 
@@ -213,7 +215,7 @@ class Bandit:
                 return self._offers.decided(source, arms)
             return self._offers.played(source, arm, arms)
 
-        self.learner.learn(place, check_range(rewards_of([reward]), self.policy))
+        self.learner.learn(place, rewards_of([reward], self._limits))
 
     def learn_all(
         self,
@@ -253,7 +255,7 @@ class Bandit:
             rows = [self._offers.placed(contexts.row(i), arm, known) for i, arm in enumerate(arms)]
             return stacked(rows) if rows else contexts
 
-        self.learner.learn(place, check_range(rewards_of(rewards), self.policy))
+        self.learner.learn(place, rewards_of(rewards, self._limits))
         return self
 
     def add_arm(self, id: ArmId) -> None:
@@ -324,5 +326,6 @@ class Bandit:
 
     def _rule(self, floor: float | None) -> Rule:
         """Return how arms are drawn."""
-        least = self.floor if floor is None else probability("floor", floor)
-        return Rule(seed=self.seed, floor=least, draws=self.draws)
+        if floor is None:
+            return self._usual
+        return Rule(seed=self.seed, floor=probability("floor", floor), draws=self.draws)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from rbmle.core.errors import RewardError, SettingError
-from rbmle.core.policy import LimitsRewards, Policy, has
+from rbmle.core.policy import Policy
 from rbmle.core.types import Encoding
+
+ANY = (-math.inf, math.inf)
 
 
 def policy_of(given: Any) -> Policy[Any]:
@@ -48,32 +50,30 @@ def probability(name: str, value: Any) -> float:
     return float(value)
 
 
-def rewards_of(given: Sequence[float | None] | np.ndarray) -> np.ndarray:
-    """Return rewards as numbers, or raise RewardError."""
+def rewards_of(
+    given: Sequence[float | None] | np.ndarray, limits: tuple[float, float] = ANY
+) -> np.ndarray:
+    """Return rewards as numbers, or raise RewardError; limits are the smallest and the largest there can be."""
+    low, high = limits
     try:
-        if len(given) == 1 and math.isfinite(only := float(given[0])):  # type: ignore[arg-type]  # may be None
-            return np.array([only])
+        if len(given) == 1:
+            only = float(given[0])  # type: ignore[arg-type]  # it may be None
+            if low <= only <= high and math.isfinite(only):
+                return np.array([only])
         rewards = np.array(given, np.float64)
     except (TypeError, ValueError):
         rewards = np.array([_number(reward) for reward in given])
-    if not math.isfinite(np.add.reduce(rewards)) and not np.isfinite(rewards).all():
+    if not np.isfinite(rewards).all():
         bad = given[int(np.flatnonzero(~np.isfinite(rewards))[0])]
         raise RewardError(
             f"a reward must be a finite number, got {bad!r}; leave it out, or replace it"
         )
-    return rewards
-
-
-def check_range(rewards: np.ndarray, policy: Policy[Any]) -> np.ndarray:
-    """Return the rewards, or raise RewardError for one that the policy's likelihood excludes."""
-    if has(policy, LimitsRewards):
-        low, high = policy.rewards
-        for reward in rewards:
-            if not low <= reward <= high:
-                raise RewardError(
-                    f"a reward must be between {low:g} and {high:g} for this policy's likelihood, got "
-                    f"{reward:g}; scale the rewards, or use Regression(likelihood=Gaussian())"
-                )
+    is_outside = (rewards < low) | (rewards > high)
+    if is_outside.any():
+        raise RewardError(
+            f"a reward must be between {low:g} and {high:g} for this policy's likelihood, got "
+            f"{rewards[is_outside][0]:g}; scale the rewards, or use Regression(likelihood=Gaussian())"
+        )
     return rewards
 
 

@@ -58,10 +58,14 @@ class Contexts:
         """Return the context of one arm alone, copied: it may be kept for long, the others need not."""
         starts, lengths, blocks, indices, values = self.rows
         start, length = int(starts[arm]), int(lengths[arm])
-        entries = slice(start, start + length)
-        only = slice(arm, arm + 1)
-        parts = (lengths[only], blocks[only], indices[entries], values[entries])
-        one = Rows(np.zeros(1, np.int64), *(part.copy() for part in parts))
+        end, after = start + length, arm + 1
+        one = Rows(
+            np.zeros(1, np.int64),
+            lengths[arm:after].copy(),
+            blocks[arm:after].copy(),
+            indices[start:end].copy(),
+            values[start:end].copy(),
+        )
         return Contexts(rows=one, features=self.features)
 
     def part(self, at: Any) -> "Contexts":

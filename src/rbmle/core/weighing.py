@@ -109,7 +109,7 @@ def _certain(indices: Indices, known: Probabilities | None, floor: float) -> Cho
     if floor or known is not None:
         return None
     best = int(indices.argmax())
-    return Chosen(best, indices, None) if (indices == indices[best]).sum() == 1 else None
+    return Chosen(best, indices, None) if np.count_nonzero(indices == indices[best]) == 1 else None
 
 
 def shares(indices: Float[np.ndarray, "rounds arms"]) -> Float[np.ndarray, "rounds arms"]:

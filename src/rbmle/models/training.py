@@ -71,8 +71,9 @@ class Replay:
         n, begun = len(batch), history.seen - begin
         slots = memory.slots(begun, n)
         keys, weights = np.zeros(n, np.uint64), np.zeros(n)
-        fitted = batch.is_fitted[begin:].nonzero()[0] + begin
-        for i in range(begin, n) if memory.is_random else fitted.tolist():
+        is_all = memory.is_random or n == 1
+        fitted = range(begin, n) if is_all else batch.is_fitted[begin:].nonzero()[0] + begin
+        for i in map(int, fitted):
             rng, seen = batch.rng(i), begun + i + 1
             if memory.is_random:
                 slots[i] = memory.slot(begun + i, rng)
