@@ -8,7 +8,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.engine.compiled import inlined, kernel, part
+from rbmle.engine.compiled import inlined, kernel
 from rbmle.engine.layout import Factors, Net, Rows
 
 # A row of W_1 that owes less than this much (relative) shrinkage is taken as it is.
@@ -162,7 +162,7 @@ def square(rows: Rows, i: int) -> float:
     return total
 
 
-@part
+@inlined
 def value(net: Net, rows: Rows, i: int, h: Layers) -> float:
     """Return f(x_i; θ), for kernels that ask for it in several places: each copy costs time to compile."""
     enter(net, rows, i, h)
