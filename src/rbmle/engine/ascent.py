@@ -11,6 +11,9 @@ from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows, Samples
 from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square, value
 from rbmle.engine.replay import ascend, pull
 
+# A plain 0 is of a type of its own, and every function would be compiled once more for it.
+ZERO = np.int64(0)
+
 
 @part
 def gather(
@@ -59,9 +62,15 @@ def distance_squared(net: Net, twin: Net, used: int) -> float:
     for row in range(used):
         for u in range(theta.first.shape[1]):
             total += (theta.first[row, u] - other.first[row, u]) ** 2
-    total += ((theta.hidden - other.hidden) ** 2).sum()
-    total += ((theta.output - other.output) ** 2).sum()
-    total += ((theta.biases - other.biases) ** 2).sum()
+    for layer in range(theta.hidden.shape[0]):
+        for v in range(theta.hidden.shape[1]):
+            for u in range(theta.hidden.shape[2]):
+                total += (theta.hidden[layer, v, u] - other.hidden[layer, v, u]) ** 2
+    for u in range(theta.output.shape[0]):
+        total += (theta.output[u] - other.output[u]) ** 2
+    for layer in range(theta.biases.shape[0]):
+        for u in range(theta.biases.shape[1]):
+            total += (theta.biases[layer, u] - other.biases[layer, u]) ** 2
     return total + (theta.shift[0] - other.shift[0]) ** 2
 
 
@@ -97,18 +106,18 @@ def biased_steps(
     delta = np.empty_like(h)
     rows, rewards, count = samples
     rate = fit.rate
-    x_square = square(rows, 0)
+    x_square = square(rows, ZERO)
     put_off = 0.0
     for j in range(fit.steps):
         if count > 0:
             x = j + 1
             ascend(net, rows, x, square(rows, x), rewards[x], fit.mean, rate, h, delta)
         if bias > 0.0:
-            enter(net, rows, 0, h)
+            enter(net, rows, ZERO, h)
             climb(net, h)
             norm = descend(net, x_square, h, delta)
             # At most one unit of reward in a step, as `ascend` never overshoots its sample.
-            move(net, rows, 0, h, delta, rate * bias / (1.0 + rate * bias * norm))
+            move(net, rows, ZERO, h, delta, rate * bias / (1.0 + rate * bias * norm))
         put_off += pull_of_step
         if put_off > TOLERANCE:
             pull_all(net, used, -put_off)
@@ -148,11 +157,17 @@ def take_over(
 
     `places` says where the other has a feature; rows that it does not have are pulled as in `biased_steps`.
     """
-    twin.theta.hidden[:] = known.theta.hidden
-    twin.theta.output[:] = known.theta.output
-    twin.theta.biases[:] = known.theta.biases
-    twin.theta.shift[:] = known.theta.shift
-    first = twin.theta.first
+    first, hidden, output, biases, shift = twin.theta
+    shift[0] = known.theta.shift[0]
+    for u in range(output.shape[0]):
+        output[u] = known.theta.output[u]
+    for layer in range(biases.shape[0]):
+        for u in range(biases.shape[1]):
+            biases[layer, u] = known.theta.biases[layer, u]
+    for layer in range(hidden.shape[0]):
+        for v in range(hidden.shape[1]):
+            for u in range(hidden.shape[2]):
+                hidden[layer, v, u] = known.theta.hidden[layer, v, u]
     for row in range(used):
         place = places[features[row]]
         if place >= 0:
@@ -236,7 +251,7 @@ def biased_ascent(
             ),
             np.zeros(most),
             np.zeros(1),
-            0,
+            ZERO,
             net.scale,
             net.biased,
         )
@@ -249,7 +264,7 @@ def biased_ascent(
             np.empty(entries, rows.values.dtype),
         )
         local_rewards = np.empty(count + 1)
-        used = gather(net, contexts, a, 0, places, features, local, out, 0)
+        used = gather(net, contexts, a, ZERO, places, features, local, out, ZERO)
         for j in range(count):
             used = gather(net, rows, picks[j], used, places, features, local, out, j + 1)
             local_rewards[j + 1] = past.rewards[picks[j]]
@@ -258,7 +273,7 @@ def biased_ascent(
 
         pull_of_step = math.log1p(fit.rate * fit.ridge * pull_weights[a])
         samples = Samples(out, local_rewards, count)
-        f_base = value(local, out, 0, h)
+        f_base = value(local, out, ZERO, h)
         twin = local_copy(local)
         if block == known_block:
             take_over(twin, known, known_places, features, used, steps, pull_of_step)
@@ -276,5 +291,5 @@ def biased_ascent(
             weight = member_counts[block] / max(count, 1)
             gains[a] = -weight * divergence(local, twins, out, count, fit.mean, potential)
             gains[a] -= fit.ridge / 2 * distance_squared(local, twin, used)
-        rise = value(local, out, 0, h) - value(twin, out, 0, h)
+        rise = value(local, out, ZERO, h) - value(twin, out, ZERO, h)
         estimates[a] = f_base + rise
