@@ -22,7 +22,7 @@ from rbmle.cli import app
 from rbmle.engine.kernel_cache import KernelCache, digest
 from rbmle.engine.notice import Compiling, is_writable, notice
 from rbmle.policies import POLICIES
-from rbmle.policies.warming import play, variants
+from rbmle.policies.warming import encode, play, variants
 from rbmle.service.model import Model
 
 SOURCE = Path(rbmle.__file__).parents[1]
@@ -181,6 +181,7 @@ def test_warm_leaves_no_kernel_out() -> None:
     for kind in POLICIES.values():
         for policy in variants(kind()):
             play(policy)
+    encode()
     Model().warm_up()
     kernels = {
         f"{module.name}.{name}": value

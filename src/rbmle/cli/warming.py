@@ -51,11 +51,12 @@ def _plays(policy: str) -> Iterator[tuple[str, list[Callable[[], None]]]]:
     """Yield names, and what is to be played to have all kernels of that name compiled."""
     from rbmle.policies import POLICIES
     from rbmle.policies.specification import policy_named
-    from rbmle.policies.warming import play, variants
+    from rbmle.policies.warming import encode, play, variants
 
     names = list(POLICIES) if policy == "all" else listed(policy)
     for name in names:
         yield name, [partial(play, variant) for variant in variants(policy_named(name))]
+    yield "features", [encode]
     if policy == "all" and all(is_installed(package) for package in EXTRAS["serve"]):
         from rbmle.service.model import Model
 

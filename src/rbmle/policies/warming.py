@@ -9,7 +9,9 @@ import numpy as np
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.policy import Policy
+from rbmle.features import Hashing
 from rbmle.likelihoods import LIKELIHOODS
+from rbmle.models.arm_ascent import FEW
 from rbmle.models.network import Network
 from rbmle.models.precision import Exact
 from rbmle.models.regression import Regression
@@ -17,6 +19,7 @@ from rbmle.models.training import FullBatch
 from rbmle.policies.settings import has_setting
 
 ARMS, FEATURES, WIDTH = 2, 2, 2
+MANY = 2 * FEW  # arms, of which GA ascends those that may win
 ROUNDS = 20  # enough for a network of this size that the exact Z⁻¹ becomes a matrix
 STEPS = 1
 
@@ -43,3 +46,11 @@ def play(policy: Policy[Any]) -> None:
     bandit = Bandit(policy, arms=ARMS, features=FEATURES, seed=0)
     for _ in range(ROUNDS):
         bandit.learn(bandit.decide(np.ones(FEATURES)), reward=1.0)
+    many = Bandit(policy, features=FEATURES, encoding="per-arm")
+    many.learn(many.decide(np.eye(MANY, FEATURES)), reward=1.0)
+    many.decide(np.eye(MANY, FEATURES))
+
+
+def encode() -> None:
+    """Hash a dictionary of features."""
+    Hashing().row({"name": "value"}, None)
