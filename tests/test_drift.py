@@ -28,7 +28,7 @@ from rbmle import (
 from rbmle.core.contexts import stacked
 from rbmle.core.errors import SettingError
 from rbmle.core.trees import leaves
-from rbmle.engine.watching import ALLOWANCE, CLIP, COUNT, EXCESS, SQUARES, notice
+from rbmle.engine.watching import ALLOWANCE, CLIP, COUNT, EXCESS, SQUARES, SUM, notice
 from rbmle.environments import Altered, Change, Coins, Environment
 from rbmle.models.watch import fresh_watch
 
@@ -52,26 +52,50 @@ POLICIES: dict[str, Any] = {
 }
 
 
-def test_the_excess_is_a_sum_of_clipped_standardised_errors() -> None:
+def test_the_excess_is_a_sum_of_clipped_standardised_shortfalls() -> None:
+    """Before any data r̄ = 0 and σ = 1; after −½, r̄ = −¼ and σ² = ⅝ − 1/16 = 9/16."""
     watch = fresh_watch()
-    assert not notice(watch, -0.5, 10.0)  # the deviation is 1 at first
+    assert not notice(watch, -0.5, 0.0, 10.0)
     assert watch[EXCESS] == pytest.approx(0.5 - ALLOWANCE)
-    assert watch[SQUARES] / watch[COUNT] == pytest.approx((1 + 0.25) / 2)
+    assert watch[SUM] / watch[COUNT] == pytest.approx(-0.25)
+    assert watch[SQUARES] / watch[COUNT] == pytest.approx(5 / 8)
     before = watch[EXCESS]
-    assert not notice(watch, -9.0, 10.0)
+    assert not notice(watch, -0.625, 0.0, 10.0)
+    assert watch[EXCESS] == pytest.approx(before + 0.375 / 0.75 - ALLOWANCE)
+    before = watch[EXCESS]
+    assert not notice(watch, -99.0, 0.0, 10.0)
     assert watch[EXCESS] == pytest.approx(before + CLIP - ALLOWANCE)
 
 
-def test_rewards_above_what_is_expected_set_off_no_alarm() -> None:
+def test_rewards_that_do_not_fall_set_off_no_alarm_whatever_is_expected() -> None:
+    """The estimate of the arm that is played is too high more often than too low."""
     watch = fresh_watch()
-    assert not any(notice(watch, 5.0, 1.0) for _ in range(100))
-    assert watch[EXCESS] == 0
+    rewards = np.random.default_rng(0).random(5000) < 0.5
+    assert not any(notice(watch, float(reward), 5.0, 40.0) for reward in rewards)
+
+
+def test_rewards_that_fall_as_expected_set_off_no_alarm() -> None:
+    """Contexts that promise little may come in a row."""
+    watch = fresh_watch()
+    for reward in np.repeat([1.0, 0.0], 1000):
+        assert not notice(watch, reward, reward, 1.0)
 
 
 def test_the_alarm_goes_off_above_its_threshold_alone() -> None:
     loud, quiet = fresh_watch(), fresh_watch()
-    assert [notice(loud, -1.0, 2.0) for _ in range(3)] == [False, False, True]
-    assert not any(notice(quiet, -1.0, 0.0) for _ in range(1000))
+    for watch, alarm in ((loud, 40.0), (quiet, 0.0)):
+        assert not any(notice(watch, 1.0, 1.0, alarm) for _ in range(100))
+    assert [notice(loud, 0.0, 1.0, 40.0) for _ in range(40)].index(True) == 22  # 23 · 1¾ > 40
+    assert not any(notice(quiet, 0.0, 1.0, 0.0) for _ in range(1000))
+
+
+@pytest.mark.parametrize("policy", [NeuralUCB(), LinUCB()], ids=lambda one: type(one).__name__)
+def test_pure_noise_sets_off_no_alarm(policy: Any) -> None:
+    learner, rng = Bandit(policy, arms=10, features=20), np.random.default_rng(1)
+    for t in range(1000):
+        decision = learner.decide(rng.normal(size=20))
+        learner.learn(decision, float(rng.random() < 0.5))
+        assert learner.state.round == t + 1
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -56,8 +56,10 @@ def _plays(policy: str) -> Iterator[tuple[str, list[Callable[[], None]]]]:
     names = list(POLICIES) if policy == "all" else listed(policy)
     for name in names:
         yield name, [partial(play, variant) for variant in variants(policy_named(name))]
+    if policy != "all":
+        return
     yield "features", [encode]
-    if policy == "all" and all(is_installed(package) for package in EXTRAS["serve"]):
+    if all(is_installed(package) for package in EXTRAS["serve"]):
         from rbmle.service.model import Model
 
         yield "rbmle serve", [Model().warm_up]

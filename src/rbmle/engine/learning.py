@@ -47,8 +47,8 @@ def learn(
     for i in range(begin, slots.shape[0]):
         if not keep_one(past, sizes, rows, i, rewards[i], slots[i], listed):
             return i
-        error = rewards[i] - expected_one(net, past.rows, slots[i], fit.mean)
-        if notice_one(watch, error, fit.alarm):
+        hope = expected_one(net, past.rows, slots[i], fit.mean)
+        if notice_one(watch, rewards[i], hope, fit.alarm):
             return i + 1
         if is_fitted[i]:
             replay_one(trained, past, sizes, fit, keys[i], weights[i], net.theta)

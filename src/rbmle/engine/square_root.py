@@ -81,6 +81,6 @@ def ridge_update(
             u /= s + math.sqrt(s)
             for j in range(d):
                 F[block, i, j] -= u * v[j]
-        if notice_one(watch, error, alarm):
+        if notice_one(watch, rewards[n], rewards[n] - error, alarm):
             return n + 1
     return rewards.shape[0]

@@ -1,6 +1,6 @@
-"""How large a model's errors are, and whether rewards stay below what it expects of them.
+"""Whether rewards stay below what they were, and below what the model expects of them.
 
-The test is a cumulative sum (Page 1954) of standardised errors, clipped so that a few large ones say little.
+The test is a cumulative sum (Page 1954) of standardised shortfalls, clipped: a few large ones say little.
 """
 
 import math
@@ -10,23 +10,28 @@ from jaxtyping import Float
 
 from rbmle.engine.compiled import kernel
 
-SQUARES, COUNT, EXCESS = range(3)  # places in `Watch`
+SUM, SQUARES, COUNT, EXCESS = range(4)  # places in `Watch`
 ALLOWANCE = 0.25  # deviations by which rewards may stay below, for as long as they like
-CLIP = 2.0  # deviations that an error counts at most
+CLIP = 2.0  # deviations that a shortfall counts at most
+TINY = 1e-12
 
-Watch = Float[np.ndarray, " 3"]
+Watch = Float[np.ndarray, " 4"]
 
 
 @kernel
-def notice(watch: Watch, error: float, alarm: float) -> bool:
-    """Take in the error r − E[r] of a reward before it is learned; return whether to begin anew.
+def notice(watch: Watch, reward: float, expected: float, alarm: float) -> bool:
+    """Take in a reward before it is learned; return whether to begin anew.
 
-    With σ² the mean square of the errors before it, S ← max(0, S − clip(error/σ) − allowance), and the
-    alarm is S > alarm. An `alarm` of 0 never goes off.
+    With r̄ and σ the mean and the deviation of the rewards before it, and q = min(expected, r̄),
+    S ← max(0, S + clip((q − r)/σ) − allowance), and the alarm is S > alarm. The expectation alone would not
+    do: the arm that is played is one whose estimate is high, and so more often too high than too low. Nor
+    would the mean: contexts that promise little may come in a row. An `alarm` of 0 never goes off.
     """
-    deviation = math.sqrt(watch[SQUARES] / watch[COUNT])
-    shortfall = min(max(-error / deviation, -CLIP), CLIP)
+    mean = watch[SUM] / watch[COUNT]
+    deviation = math.sqrt(max(watch[SQUARES] / watch[COUNT] - mean * mean, TINY))
+    shortfall = min(max((min(expected, mean) - reward) / deviation, -CLIP), CLIP)
     watch[EXCESS] = max(0.0, watch[EXCESS] + shortfall - ALLOWANCE)
-    watch[SQUARES] += error * error
+    watch[SUM] += reward
+    watch[SQUARES] += reward * reward
     watch[COUNT] += 1.0
     return alarm > 0.0 and watch[EXCESS] > alarm

@@ -13,7 +13,7 @@ from rbmle.engine.watching import Watch, notice
 from rbmle.models.history import History
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
-from rbmle.models.training import error
+from rbmle.models.training import expected_reward
 from rbmle.models.watch import fresh_watch
 
 
@@ -77,8 +77,8 @@ class Ensemble:
         fit = model.fit._replace(share=float(self.share))
         for i in range(len(batch)):
             rng, seen = batch.rng(i), batch.observation(i)
-            errors = [error(net, seen, fit) for net in state.nets]
-            if notice(state.watch, sum(errors) / len(errors), fit.alarm):
+            hopes = [expected_reward(net, seen, fit) for net in state.nets]
+            if notice(state.watch, seen.reward, sum(hopes) / len(hopes), fit.alarm):
                 self.restart(state)
                 continue
             history = state.history

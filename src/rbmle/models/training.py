@@ -163,7 +163,8 @@ class FullBatch:
         """
         for i in range(begin, len(batch)):
             rng, seen = batch.rng(i), batch.observation(i)
-            if notice(state.watch, error(state.net, seen, fit), fit.alarm):
+            hope = expected_reward(state.net, seen, fit)
+            if notice(state.watch, seen.reward, hope, fit.alarm):
                 return i + 1
             state.history.append(seen, memory, rng)
             if batch.is_fitted[i]:
@@ -174,11 +175,11 @@ class FullBatch:
 Training = Replay | FullBatch
 
 
-def error(net: Net, seen: Observation, fit: Fit) -> float:
-    """Return r − b′(f(x; θ))."""
+def expected_reward(net: Net, seen: Observation, fit: Fit) -> float:
+    """Return b′(f(x; θ)) of the context that was played."""
     rows = seen.context.rows
     rows = rows._replace(values=rows.values.astype(net.theta.first.dtype, copy=False))
-    return seen.reward - float(expected(net, rows, 0, fit.mean))
+    return float(expected(net, rows, 0, fit.mean))
 
 
 def no_bias(net: Net) -> Bias:

@@ -1,4 +1,4 @@
-"""What a model knows of its own errors: how large they are, and whether the world has changed."""
+"""What a model knows of the rewards so far, and whether the world has changed."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from rbmle.engine.watching import EXCESS, Watch
 
 
 def fresh_watch() -> Watch:
-    """Return what is known before any data: errors as of one reward that was missed by 1."""
-    return np.array([1.0, 1.0, 0.0])
+    """Return what is known before any data: as if there had been one reward, 0 with a deviation of 1."""
+    return np.array([0.0, 1.0, 1.0, 0.0])
 
 
 def check_alarm(alarm: float) -> None:
