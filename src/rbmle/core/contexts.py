@@ -10,6 +10,7 @@ from rbmle.core.types import Contexts, Rows
 
 # Squares of larger numbers leave the range of single precision.
 LARGEST = 1e12
+LONG = 4096  # numbers
 
 
 def disjoint(x: Any, blocks: np.ndarray, features: int) -> Contexts:
@@ -132,7 +133,9 @@ def _array(x: Any, is_copied: bool = True) -> np.ndarray:
 def _check(x: np.ndarray) -> None:
     """Raise ContextError for NaN, infinity and numbers that are too large."""
     flat = x.reshape(-1)
-    if not flat @ flat <= LARGEST and not (np.abs(flat) <= LARGEST).all():  # the first is cheap
+    # A product is cheap, but that of a long vector would wake the threads of a linear algebra library.
+    is_sound = len(flat) <= LONG and flat @ flat <= LARGEST
+    if not is_sound and not (np.abs(flat) <= LARGEST).all():
         at = tuple(int(i) for i in np.argwhere(~(np.abs(x) <= LARGEST))[0])
         raise ContextError(
             f"feature {at if len(at) > 1 else at[0]} of the context is {x[at]}, but features must be finite "
