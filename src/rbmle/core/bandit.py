@@ -7,17 +7,9 @@ from typing import Any
 import numpy as np
 
 from rbmle.core.arms import Arms
-from rbmle.core.checks import (
-    ANY,
-    encoding_of,
-    policy_of,
-    probability,
-    rewards_of,
-    whole_number,
-)
-from rbmle.core.contexts import stacked
+from rbmle.core.checks import ANY, encoding_of, policy_of, probability, rewards_of, whole_number
 from rbmle.core.encoding import Encoder, encoder_of
-from rbmle.core.errors import ArmError, ContextError, SettingError
+from rbmle.core.errors import SettingError
 from rbmle.core.learning import Learner
 from rbmle.core.offers import Offers
 from rbmle.core.policy import LimitsRewards, Policy, Predicts, has
@@ -166,12 +158,10 @@ class Bandit:
                 )
             (name,), rule = self._names(None if id is None else [id], 1), self._rule(floor)
             positions = rank(self.policy, learned.state, contexts, k, name, rule)
-        decisions = []
-        for position, (left, chosen) in enumerate(positions):
-            own, rows = [ids[arm] for arm in left], contexts.part(left)
-            place = f"{name}/{position}" if position else name
-            decisions.append(Decision.of(place, own, rows, chosen))
-        return decisions
+        return [
+            Decision.of(own, [ids[arm] for arm in left], contexts.part(left), chosen)
+            for own, left, chosen in positions
+        ]
 
     def predict(self, x: Any, *, eligible: Sequence[ArmId] | None = None) -> dict[ArmId, float]:
         """Return f(x; θ̂) for each arm: what the model expects, without any exploration.
@@ -205,17 +195,8 @@ class Bandit:
         `learn(decision, reward)` or `learn(x, arm=…, reward=…)`, where x is the vector of features
         that the arm had. Rewards may come late and in any order, and for retired arms too.
         """
-        if isinstance(source, Decision) and arm is not None:
-            raise ArmError(
-                f"arm {arm!r} was given with a decision for arm {source.arm!r}; give one of the two"
-            )
-
-        def place(arms: Arms | None) -> Contexts:
-            if isinstance(source, Decision):
-                return self._offers.decided(source, arms)
-            return self._offers.played(source, arm, arms)
-
-        self.learner.learn(place, rewards_of([reward], self._limits))
+        rewards = rewards_of([reward], self._limits)
+        self.learner.learn(lambda arms: self._offers.played(source, arm, arms), rewards)
 
     def learn_all(
         self,
@@ -230,11 +211,7 @@ class Bandit:
         but gets no training steps of its own: the next ones visit it as they visit all that is
         remembered. A policy that is not trained in steps learns all alike.
         """
-        if contexts.features != self.features or len(contexts) != len(rewards):
-            raise ContextError(
-                f"there are {len(contexts)} contexts of {contexts.features} features and {len(rewards)} "
-                f"rewards, but this bandit has {self.features} features; give one reward for each context"
-            )
+        self._offers.check(contexts, len(rewards))
         self.learner.learn(lambda _: contexts, rewards_of(rewards), is_fitted)
 
     def partial_fit(
@@ -244,18 +221,9 @@ class Bandit:
 
         All is checked before anything is learned.
         """
-        contexts = self._offers.logged(X, arms)
-        if not len(contexts) == len(arms) == len(rewards):
-            raise ContextError(
-                f"there are {len(contexts)} contexts, {len(arms)} arms and {len(rewards)} rewards; a round "
-                "has one of each, so give equally many"
-            )
-
-        def place(known: Arms | None) -> Contexts:
-            rows = [self._offers.placed(contexts.row(i), arm, known) for i, arm in enumerate(arms)]
-            return stacked(rows) if rows else contexts
-
-        self.learner.learn(place, rewards_of(rewards, self._limits))
+        contexts = self._offers.logged(X, arms, len(rewards))
+        checked = rewards_of(rewards, self._limits)
+        self.learner.learn(lambda known: self._offers.placed_all(contexts, arms, known), checked)
         return self
 
     def add_arm(self, id: ArmId) -> None:

@@ -50,28 +50,44 @@ class Offers:
         contexts = every_in_blocks(rounds, _blocks(ids, arms))
         return [ids] * (len(contexts) // len(ids)), contexts
 
-    def played(self, x: Any, arm: ArmId | None, arms: Arms | None) -> Contexts:
-        """Return the context of an arm that was played."""
+    def played(self, source: Any, arm: ArmId | None, arms: Arms | None) -> Contexts:
+        """Return the context of a decision, or of an arm that was played in a context."""
+        if isinstance(source, Decision):
+            if arm is not None:
+                raise ArmError(
+                    f"arm {arm!r} was given with a decision for arm {source.arm!r}; give one of the two"
+                )
+            return self._decided(source, arms)
         if arm is None and (arms or self.encoding is Encoding.DISJOINT):
             raise ArmError(
                 "the arm is missing; use learn(x, arm=…, reward=…) or learn(decision, reward)"
             )
-        row = self.encoder.row(x, arm if self.encoding is Encoding.PER_ARM else None)
+        row = self.encoder.row(source, arm if self.encoding is Encoding.PER_ARM else None)
         return self.placed(disjoint(row, np.zeros(1, np.int64), self.features), arm, arms)
 
-    def logged(self, X: Any, arms: Sequence[ArmId]) -> Contexts:
-        """Return the contexts of arms that were played, one in each round."""
+    def logged(self, X: Any, arms: Sequence[ArmId], rewards: int) -> Contexts:
+        """Return the contexts of arms that were played, one in each round, as are rewards."""
         named = arms if self.encoding is Encoding.PER_ARM else None
-        return per_arm(self.encoder.rows(X, named), self.features)
-
-    def decided(self, decision: Decision, arms: Arms | None) -> Contexts:
-        """Return the context of a decision, checked."""
-        if decision.context.features != self.features:
+        contexts = per_arm(self.encoder.rows(X, named), self.features)
+        if not len(contexts) == len(arms) == rewards:
             raise ContextError(
-                f"decision {decision.id} has {decision.context.features} features, but this bandit has "
-                f"{self.features}; it was made by another bandit"
+                f"there are {len(contexts)} contexts, {len(arms)} arms and {rewards} rewards; a round "
+                "has one of each, so give equally many"
             )
-        return self.placed(decision.context, decision.arm, arms)
+        return contexts
+
+    def check(self, contexts: Contexts, rewards: int) -> None:
+        """Raise ContextError for contexts that are not of this bandit, or not as many as rewards."""
+        if contexts.features != self.features or len(contexts) != rewards:
+            raise ContextError(
+                f"there are {len(contexts)} contexts of {contexts.features} features and {rewards} "
+                f"rewards, but this bandit has {self.features} features; give one reward for each context"
+            )
+
+    def placed_all(self, contexts: Contexts, ids: Sequence[ArmId], arms: Arms | None) -> Contexts:
+        """Return each of some contexts in the block of its arm."""
+        rows = [self.placed(contexts.row(i), id, arms) for i, id in enumerate(ids)]
+        return stacked(rows) if rows else contexts
 
     def placed(self, context: Contexts, arm: ArmId | None, arms: Arms | None) -> Contexts:
         """Return a context in the block of an arm."""
@@ -80,6 +96,15 @@ class Offers:
             return context
         rows = context.rows._replace(blocks=np.array([block], np.int64))
         return Contexts(rows=rows, features=context.features)
+
+    def _decided(self, decision: Decision, arms: Arms | None) -> Contexts:
+        """Return the context of a decision, checked."""
+        if decision.context.features != self.features:
+            raise ContextError(
+                f"decision {decision.id} has {decision.context.features} features, but this bandit has "
+                f"{self.features}; it was made by another bandit"
+            )
+        return self.placed(decision.context, decision.arm, arms)
 
     def _rows(self, X: Any, eligible: Sequence[ArmId] | None, arms: Arms | None) -> Offer:
         """Return the eligible arms, one for each row."""

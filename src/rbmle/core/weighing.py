@@ -57,8 +57,8 @@ def rank(
     k: int,
     id: str,
     rule: Rule,
-) -> list[tuple[list[int], Chosen]]:
-    """Return, for each position of a ranking, which arms are left and what is played of them.
+) -> list[tuple[str, list[int], Chosen]]:
+    """Return, for each position of a ranking, its id, which arms are left and what is played of them.
 
     The first position is what `weigh_all` plays. Each other is drawn by the same rule from the arms
     that are left: their probabilities are scaled to sum to 1, or 1 for the largest index where none
@@ -71,8 +71,9 @@ def rank(
         if own is not None and not own.sum() > 0:
             (own,) = shares(indices[None, left])
         one = [(indices[left], None if own is None else own / own.sum())]
-        (chosen,) = _chosen(one, [f"{id}/{position}" if position else id], rule)
-        positions.append((left, chosen))
+        name = f"{id}/{position}" if position else id
+        (chosen,) = _chosen(one, [name], rule)
+        positions.append((name, left, chosen))
         left = [arm for place, arm in enumerate(left) if place != chosen.place]
     return positions
 
