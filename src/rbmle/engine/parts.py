@@ -25,7 +25,8 @@ class PartLowering(NativeLowering):
         NativeLowering.run_pass(self, state)
         library, lowered = state.library, state.cr
         for used in dict.fromkeys(library._linking_libraries):
-            library._reload_init.update(used._reload_init)
+            if hasattr(library, "_reload_init"):  # since numba 0.62
+                library._reload_init.update(used._reload_init)
             library._final_module.link_in(used._get_module_for_linking(), preserve=True)
         library._finalized = True
         module, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname.split(".")[-1]
