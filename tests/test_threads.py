@@ -148,6 +148,29 @@ def test_a_value_that_one_thread_uses_is_never_copied() -> None:
     assert copies == []
 
 
+def test_a_value_that_cannot_be_copied_locks_nobody_out() -> None:
+    def refuse(value: list[int]) -> list[int]:
+        raise TypeError("it cannot be copied")
+
+    shared = Shared([0], refuse)
+    shared.met_reader = True
+    with pytest.raises(TypeError, match="cannot be copied"), shared.writing():
+        pass
+    shared.met_reader = False
+    done: list[int] = []
+
+    def write() -> None:
+        with shared.writing() as value:
+            done.extend(value)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_SECONDS)
+    assert done == [0]
+    with shared.reading() as value:
+        assert value == [0]
+
+
 def test_a_copy_of_a_bandit_goes_its_own_way() -> None:
     bandit = Bandit(NeuralUCB(), arms=["a", "b"], features=2, seed=1)
     bandit.learn([1.0, 0.0], arm="a", reward=1.0)

@@ -38,8 +38,10 @@ class Shared(Generic[Value]):
     def wait(self) -> None:
         """Wait until something has changed; the lock is held before and after."""
         self.waiting += 1
-        self.turn.wait()
-        self.waiting -= 1
+        try:
+            self.turn.wait()
+        finally:
+            self.waiting -= 1
 
     def wake(self) -> None:
         """Wake all who wait; the lock is held."""
@@ -91,11 +93,15 @@ class Writing(Generic[Value]):
         """Return the value once nobody else writes or reads it."""
         shared = self.shared
         shared.writer.acquire()
-        copy = shared.freeze(shared.value) if shared.met_reader or shared.readers else None
-        with shared.lock:
-            shared.copy, shared.is_written, shared.met_reader = copy, True, False
-            while shared.readers:
-                shared.wait()
+        try:
+            copy = shared.freeze(shared.value) if shared.met_reader or shared.readers else None
+            with shared.lock:
+                shared.copy, shared.is_written, shared.met_reader = copy, True, False
+                while shared.readers:
+                    shared.wait()
+        except BaseException:  # a state that cannot be copied, or an interrupt: others must go on
+            self.__exit__()
+            raise
         return shared.value
 
     def __exit__(self, *_: object) -> None:
