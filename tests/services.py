@@ -9,8 +9,8 @@ from typing import Any
 
 from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
-from rbmle.service.records import NO_FEATURES, packed
-from rbmle.service.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot
+from rbmle.service.deciding.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot
+from rbmle.service.log.records import NO_FEATURES, packed
 from rbmle.service.service import Service
 from rbmle.service.start import Start
 

@@ -23,7 +23,7 @@ from rbmle.engine.kernel_cache import KernelCache, digest
 from rbmle.engine.notice import Compiling, is_writable, notice
 from rbmle.policies import POLICIES
 from rbmle.policies.warming import encode, play, variants
-from rbmle.service.model import Model
+from rbmle.service.learning.model import Model
 
 SOURCE = Path(rbmle.__file__).parents[1]
 NOBODY = 65534  # the user of that name

@@ -15,9 +15,9 @@ from rbmle import Bandit, Hashing, LinUCB, NeuralUCB
 from rbmle.core.errors import ContextError, EligibilityError, FeatureError
 from rbmle.core.types import Contexts
 from rbmle.features.hashing import MOST_PRODUCTS
-from rbmle.service.features import Offered, contexts_of
+from rbmle.service.features.offered import Offered, contexts_of
+from tests.service.features.test_features import ACTIONS, CONTEXT, IDS, features
 from tests.test_bandit import bytes_of
-from tests.test_features import ACTIONS, CONTEXT, IDS, features
 from tests.test_named_features import Polars
 
 GUEST = {"user": {"country": "DE", "age": 31}, "hour": 20, "member": True, "at": [0.5, 2.0]}

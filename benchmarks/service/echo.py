@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rbmle.service.dialects.personalizer_wire import RankBody
+from rbmle.service.api.personalizer.wire import RankBody
 
 _BODY = msgspec.json.Decoder(RankBody)
 

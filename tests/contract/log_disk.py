@@ -8,8 +8,8 @@ from pathlib import Path
 
 import apsw
 
-from rbmle.service.logs import Log
-from rbmle.service.logs.sqlite import SQLiteLog
+from rbmle.service.log import Log
+from rbmle.service.log.sqlite import SQLiteLog
 
 NUMBERS = itertools.count()
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from rbmle.service.logs import DuplicateRequest, Row, Stored
-from rbmle.service.logs.cells import Cells, cells_of
-from rbmle.service.logs.memory import MemoryLog
+from rbmle.service.log import DuplicateRequest, Row, Stored
+from rbmle.service.log.memory import MemoryLog
+from rbmle.service.log.row_codec import Cells, cells_of
 from tests.contract import log_promises as promises
 
 

@@ -15,8 +15,8 @@ from typing import Literal
 
 import apsw
 
-from rbmle.service.logs import LogDamaged, LogRefused, LogUnavailable, Row, Stored
-from rbmle.service.logs.sqlite import SQLiteLog
+from rbmle.service.log import LogDamaged, LogRefused, LogUnavailable, Row, Stored
+from rbmle.service.log.sqlite import SQLiteLog
 
 SECTOR = 512
 CHANGES = (5, 50, 1000)  # that a process makes at most: it dies while opening, soon, or later

@@ -10,7 +10,7 @@ from itertools import islice
 from threading import Event
 from typing import Protocol
 
-from rbmle.service.logs import (
+from rbmle.service.log import (
     DuplicateRequest,
     Log,
     LogDamaged,

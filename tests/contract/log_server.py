@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import psycopg
 
-from rbmle.service.logs import Log
-from rbmle.service.logs.postgres import PostgresLog
+from rbmle.service.log import Log
+from rbmle.service.log.postgres import PostgresLog
 
 SOCKET = ".s.PGSQL.5432"
 NUMBERS = itertools.count()

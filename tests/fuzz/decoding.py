@@ -8,23 +8,24 @@ from random import Random
 from types import MappingProxyType
 
 from rbmle.core.errors import FeatureError
-from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.dialects import native, personalizer
-from rbmle.service.dialects.base import RefusedError
-from rbmle.service.dialects.personalizer_errors import encode_problem
-from rbmle.service.dialects.personalizer_evaluations import (
+from rbmle.service.api.faults import RefusedError
+from rbmle.service.api.native import bodies as native
+from rbmle.service.api.personalizer import bodies as personalizer
+from rbmle.service.api.personalizer.errors import encode_problem
+from rbmle.service.api.personalizer.evaluations import (
     decode_evaluation,
     decode_feature_importance,
 )
-from rbmle.service.dialects.personalizer_routes import Version
-from rbmle.service.dialects.personalizer_settings import (
+from rbmle.service.api.personalizer.routes import Version
+from rbmle.service.api.personalizer.settings import (
     decode_configuration,
     decode_policy,
     decode_reference,
 )
-from rbmle.service.logs.errors import DuplicateRequest
-from rbmle.service.requests import RankRequest
-from rbmle.service.security.limits import LimitError, decode
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.deciding.requests import RankRequest
+from rbmle.service.features.limits import LimitError, decode
+from rbmle.service.log.errors import DuplicateRequest
 from rbmle.service.service import Service
 from tests.fuzz.bodies import SAMPLES, changed
 from tests.services import PATIENCE

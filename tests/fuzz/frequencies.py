@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import chi2
 
-from rbmle.service.records import Configured, Decided, decoded, packed, unpacked
-from rbmle.service.requests import Action, RankRequest, RewardRequest, Slot
+from rbmle.service.deciding.requests import Action, RankRequest, RewardRequest, Slot
+from rbmle.service.log.records import Configured, Decided, decoded, packed, unpacked
 from rbmle.service.service import Service
 from tests.services import PATIENCE, learned
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+from rbmle.service.access.keys import KeyRing
+from rbmle.service.access.throttle import Throttle
 from rbmle.service.http.app import Application
 from rbmle.service.http.binding import Binding
 from rbmle.service.http.server import Server
-from rbmle.service.security.keys import KeyRing
-from rbmle.service.security.throttle import Throttle
 from rbmle.service.service import Service
 from tests.services import PATIENCE, small_start, wait_until
 

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from rbmle.core.bandit import Bandit
-from rbmle.service.checkpoints import Checkpoints, read
-from rbmle.service.events import Counts
-from rbmle.service.fold import Fold
-from rbmle.service.logs import Log, open_log
-from rbmle.service.model import Model, saved
+from rbmle.service.learning.checkpoints import Checkpoints, read
+from rbmle.service.learning.events import Counts
+from rbmle.service.learning.fold import Fold
+from rbmle.service.learning.model import Model, saved
+from rbmle.service.log import Log, open_log
 from rbmle.service.statistics import Statistics
 from tests.reliability.visitors import Ledger, Ranked
 

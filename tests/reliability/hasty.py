@@ -11,8 +11,8 @@ from typing import Any
 
 from rbmle.cli import main
 from rbmle.service import service
-from rbmle.service.logs.base import Row
-from rbmle.service.writer import Call, Done, Writer
+from rbmle.service.log.base import Row
+from rbmle.service.log.writer import Call, Done, Writer
 
 SECONDS = float(sys.argv.pop(1)) if __name__ == "__main__" else 0.0
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from rbmle.service.logs import open_log
+from rbmle.service.log import open_log
 from tests.reliability.killing import learned_model
 from tests.reliability.running import Running, Setup, listening
 from tests.reliability.visitors import ACTIONS, PAUSE

@@ -20,12 +20,12 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from rbmle.service.checkpoints import Checkpoints
 from rbmle.service.configuration import LearningMode
-from rbmle.service.fold import Fold
-from rbmle.service.logs import Log, Row, open_log
-from rbmle.service.model import MEMORY, Model
-from rbmle.service.records import (
+from rbmle.service.learning.checkpoints import Checkpoints
+from rbmle.service.learning.fold import Fold
+from rbmle.service.learning.model import MEMORY, Model
+from rbmle.service.log import Log, Row, open_log
+from rbmle.service.log.records import (
     OPERATOR,
     Configured,
     Decided,

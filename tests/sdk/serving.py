@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from rbmle.service.logs import Log, open_log
+from rbmle.service.log import Log, open_log
 
 KEY = "only-for-tests-0123456789"
 RBMLE = [sys.executable, "-c", "from rbmle.cli import main; main()"]

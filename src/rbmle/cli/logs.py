@@ -12,11 +12,11 @@ from rich.table import Table
 
 from rbmle.cli.app import app
 from rbmle.core.errors import SettingError
-from rbmle.service.logs.opening import LOG_FILE
+from rbmle.service.log.opening import LOG_FILE
 
 if TYPE_CHECKING:
     from rbmle.service.exports.checks import Survey
-    from rbmle.service.logs.base import Log
+    from rbmle.service.log.base import Log
 
 SHOWN = 100  # problems; the rest are counted
 SELDOM = 500  # records between two looks at the progress
@@ -89,7 +89,7 @@ def _opened(data: Path | None, url: str | None) -> Iterator["Log"]:
     """Yield a log that cannot be written to, or raise an error that says what to give."""
     place = _place(data) if url is None else url
     try:
-        from rbmle.service.logs import open_log
+        from rbmle.service.log import open_log
 
         log = open_log(place, is_read_only=True)
     except ModuleNotFoundError as error:

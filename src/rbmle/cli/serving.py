@@ -73,10 +73,10 @@ def serve(
     settings = read_settings(config, given)
     start, binding = settings.start(), settings.binding()
 
+    from rbmle.service.access.keys import KeyRing
     from rbmle.service.http.app import Application
-    from rbmle.service.http.said import configure_logging
+    from rbmle.service.http.logging import configure_logging
     from rbmle.service.http.server import Server
-    from rbmle.service.security.keys import KeyRing
     from rbmle.service.service import Service
 
     configure_logging()
@@ -115,7 +115,7 @@ def key(
     rotate: Annotated[bool, typer.Option(help="Make it new first; the other one stays.")] = False,
 ) -> None:
     """Print a key of a service; a running one follows at once when it is made new."""
-    from rbmle.service.security.keys import KeyRing, Place, Scope
+    from rbmle.service.access.keys import KeyRing, Place, Scope
     from rbmle.service.settings import KEYS_FILE
 
     path = data / KEYS_FILE

@@ -9,18 +9,19 @@ from typing import Self
 import rbmle
 from rbmle.core.errors import RBMLEError
 from rbmle.engine.notice import seconds_compiled
-from rbmle.service.checkpoints import Checkpoints, Restored
-from rbmle.service.choosing import Published
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.decider import Decider, answer_of
-from rbmle.service.events import Pending, Settled
-from rbmle.service.fold import Fold
-from rbmle.service.joining import Joiner
-from rbmle.service.learner import Learner
-from rbmle.service.logs.base import Log, Row, Stored
-from rbmle.service.logs.opening import LOG_FILE, open_log
-from rbmle.service.model import Model, saved
-from rbmle.service.records import (
+from rbmle.service.deciding.decider import Decider, answer_of
+from rbmle.service.deciding.requests import EventAnswer, StatusAnswer
+from rbmle.service.learning.checkpoints import Checkpoints, Restored
+from rbmle.service.learning.events import Pending, Settled
+from rbmle.service.learning.fold import Fold
+from rbmle.service.learning.joining import Joiner
+from rbmle.service.learning.learner import Learner
+from rbmle.service.learning.model import Model, saved
+from rbmle.service.learning.published import Published
+from rbmle.service.log.base import Log, Row, Stored
+from rbmle.service.log.opening import LOG_FILE, open_log
+from rbmle.service.log.records import (
     Configured,
     Decided,
     Imported,
@@ -31,10 +32,9 @@ from rbmle.service.records import (
     encoded,
     kind_of,
 )
-from rbmle.service.requests import EventAnswer, StatusAnswer
+from rbmle.service.log.writer import Writer
 from rbmle.service.start import Start, begin, settings_of
 from rbmle.service.statistics import Statistics
-from rbmle.service.writer import Writer
 
 STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
 

@@ -11,7 +11,7 @@ from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
 from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
 from rbmle.service.http.binding import Binding
-from rbmle.service.model import DEFAULT_POLICY, bounded
+from rbmle.service.learning.model import DEFAULT_POLICY, bounded
 from rbmle.service.start import CHECKPOINT_SECONDS, Start
 
 DATA = "rbmle-data"

@@ -10,9 +10,9 @@ from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.features import Hashing
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.logs.base import Log, Row
-from rbmle.service.model import Model, default_policy
-from rbmle.service.records import (
+from rbmle.service.learning.model import Model, default_policy
+from rbmle.service.log.base import Log, Row
+from rbmle.service.log.records import (
     OPERATOR,
     Configured,
     Modelled,

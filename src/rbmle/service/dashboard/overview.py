@@ -4,9 +4,9 @@ from typing import Protocol
 
 import msgspec
 
-from rbmle.service.events import Counts
-from rbmle.service.security.keys import Scope
-from rbmle.service.security.throttle import Throttle
+from rbmle.service.access.keys import Scope
+from rbmle.service.access.throttle import Throttle
+from rbmle.service.learning.events import Counts
 from rbmle.service.statistics import Summary
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rbmle.service.checkpoints import check_newest
 from rbmle.service.configuration import ConfigurationError
-from rbmle.service.events import Counts, Pending, Settled
 from rbmle.service.exports.rows import Step, read_record, unseen
-from rbmle.service.joining import Joiner
-from rbmle.service.logs.base import Log, Stored
-from rbmle.service.logs.errors import LogDamaged
-from rbmle.service.records import Activated, Decided, Play, Record
+from rbmle.service.learning.checkpoints import check_newest
+from rbmle.service.learning.events import Counts, Pending, Settled
+from rbmle.service.learning.joining import Joiner
+from rbmle.service.log.base import Log, Stored
+from rbmle.service.log.errors import LogDamaged
+from rbmle.service.log.records import Activated, Decided, Play, Record
 
 ROUNDING = 1e-6  # by which probabilities may miss 1
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from rbmle.service.exports.rows import Entry, Take
-from rbmle.service.records import Features, Offer, unpacked
+from rbmle.service.log.records import Features, Offer, unpacked
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them

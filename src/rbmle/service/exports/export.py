@@ -10,7 +10,7 @@ from rbmle.core.files import written_whole
 from rbmle.service.exports.dsjson import dsjson
 from rbmle.service.exports.parquet import parquet
 from rbmle.service.exports.rows import Entry, Step, Take, gather, unseen
-from rbmle.service.logs.base import Log
+from rbmle.service.log.base import Log
 
 Format = Callable[[BinaryIO], AbstractContextManager[Take]]
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rbmle.service.events import Pending, Settled
-from rbmle.service.joining import Joiner
-from rbmle.service.logs.base import Log, Stored
-from rbmle.service.logs.errors import LogDamaged
-from rbmle.service.records import Decided, Play, Record
+from rbmle.service.learning.events import Pending, Settled
+from rbmle.service.learning.joining import Joiner
+from rbmle.service.log.base import Log, Stored
+from rbmle.service.log.errors import LogDamaged
+from rbmle.service.log.records import Decided, Play, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

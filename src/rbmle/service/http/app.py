@@ -10,24 +10,24 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route as Page
 
 import rbmle
+from rbmle.service.access.keys import KeyRing, Scope
+from rbmle.service.access.throttle import Throttle
+from rbmle.service.api.admission import Admission, idempotency_key
+from rbmle.service.api.calls import Calls
+from rbmle.service.api.dialects import NATIVE, Wire, wire_of
+from rbmle.service.api.faults import Fault, GoneError, Problem, RefusedError
+from rbmle.service.api.native.openapi import openapi
+from rbmle.service.api.personalizer.routes import Operation
+from rbmle.service.api.refusals import RETRY_SECONDS, problem_of, refusal
+from rbmle.service.api.replies import Answer
+from rbmle.service.api.waiting import Waiting
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.routes import routes
-from rbmle.service.dialects.base import Fault, Problem, RefusedError
-from rbmle.service.dialects.native_openapi import openapi
-from rbmle.service.dialects.personalizer_routes import Operation
-from rbmle.service.http.admission import Admission, idempotency_key
-from rbmle.service.http.answers import Answer
-from rbmle.service.http.calls import Calls
 from rbmle.service.http.metrics import Metrics
 from rbmle.service.http.overviews import overview_of
-from rbmle.service.http.receiving import GoneError, Receive, Send, receive_body
+from rbmle.service.http.receiving import Receive, Send, receive_body
 from rbmle.service.http.receiving import Scope as Connection
-from rbmle.service.http.refusals import RETRY_SECONDS, problem_of, refusal
 from rbmle.service.http.turns import Turns
-from rbmle.service.http.waiting import Waiting
-from rbmle.service.http.wires import NATIVE, Wire, wire_of
-from rbmle.service.security.keys import KeyRing, Scope
-from rbmle.service.security.throttle import Throttle
 from rbmle.service.service import Service
 
 MOST_BYTES = 2**20  # of a body

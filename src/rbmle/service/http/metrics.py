@@ -15,8 +15,8 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from rbmle.service.log.timings import Timings
 from rbmle.service.service import Service
-from rbmle.service.timings import Timings
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 _REWARDS = ("joined", "defaulted", "duplicate", "late", "orphan")

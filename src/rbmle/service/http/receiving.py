@@ -5,32 +5,12 @@ import types
 from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from typing import Any
 
-from rbmle.core.errors import RBMLEError
+from rbmle.service.api.faults import GoneError, TooLargeError, TooSlowError
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-
-
-class BodyNotReceivedError(RBMLEError):
-    """A body that was not received whole."""
-
-
-class TooLargeError(BodyNotReceivedError):
-    """A body over the limit; the rest of it is not wanted: TooLargeError(limit)."""
-
-    def __str__(self) -> str:
-        """Return what is wrong and what to do."""
-        return f"the body is larger than {self.args[0]:,} bytes; send fewer or shorter features"
-
-
-class TooSlowError(BodyNotReceivedError):
-    """A body that was not there in time."""
-
-
-class GoneError(BodyNotReceivedError):
-    """A client that left before its body was there."""
 
 
 async def receive_body(scope: Scope, receive: Receive, *, limit: int, seconds: float) -> bytes:

@@ -13,20 +13,20 @@ import httptools
 import msgspec
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.dialects.base import Problem
-from rbmle.service.dialects.native import Route as NativeRoute
-from rbmle.service.dialects.personalizer_routes import Route
-from rbmle.service.http.admission import Admission, idempotency_key
-from rbmle.service.http.answers import Answer
-from rbmle.service.http.calls import Calls
+from rbmle.service.access.keys import Scope
+from rbmle.service.api.admission import Admission, idempotency_key
+from rbmle.service.api.calls import Calls
+from rbmle.service.api.dialects import Wire, wire_of
+from rbmle.service.api.faults import Problem
+from rbmle.service.api.native.bodies import Route as NativeRoute
+from rbmle.service.api.personalizer.routes import Route
+from rbmle.service.api.refusals import problem_of, refusal
+from rbmle.service.api.replies import Answer
+from rbmle.service.api.waiting import Outcome, Slip
+from rbmle.service.deciding.requests import RankRequest
 from rbmle.service.http.metrics import Metrics
-from rbmle.service.http.refusals import problem_of, refusal
-from rbmle.service.http.waiting import Outcome, Slip
-from rbmle.service.http.wires import Wire, wire_of
-from rbmle.service.logs.base import Row
-from rbmle.service.logs.errors import DuplicateRequest
-from rbmle.service.requests import RankRequest
-from rbmle.service.security.keys import Scope
+from rbmle.service.log.base import Row
+from rbmle.service.log.errors import DuplicateRequest
 
 MOST_BYTES = 2**16  # of a body; it has fewer values than the limit, and need not be counted
 AT_ONCE = 32  # calls that are decided together; the log begins to write them before the next

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from uvicorn.config import Config
 
-from rbmle.service.http.answers import Answer
+from rbmle.service.api.replies import Answer
 from rbmle.service.http.connections import Connection, Crowd
 
 HELD_SECONDS = 0.05  # for which a request waits for the rest of itself

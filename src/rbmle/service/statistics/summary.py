@@ -8,7 +8,7 @@ import math
 
 import msgspec
 
-from rbmle.service.records import Decided, Play
+from rbmle.service.log.records import Decided, Play
 from rbmle.service.statistics.estimates import SMALLEST, Comparison, Sums
 from rbmle.service.statistics.timeline import Point, Timeline
 from rbmle.service.statistics.traffic import Traffic

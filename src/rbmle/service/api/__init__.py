@@ -1,0 +1,1 @@
+"""What clients can ask, in which dialect, and who may."""

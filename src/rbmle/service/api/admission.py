@@ -1,0 +1,83 @@
+"""Who may ask: keys, and those who have guessed too often."""
+
+import time
+from dataclasses import dataclass, field, replace
+
+from rbmle.service.access.keys import KeyRing, Scope
+from rbmle.service.access.throttle import Throttle
+from rbmle.service.api.dialects import Wire
+from rbmle.service.api.faults import Fault, RefusedError
+from rbmle.service.api.personalizer.bodies import KEY_HEADER
+
+LONGEST_KEY = 256  # of an idempotency key
+Headers = dict[bytes, bytes]
+
+
+@dataclass(slots=True)
+class Admission:
+    """Looks at keys; without any, everybody may ask."""
+
+    keys: KeyRing | None
+    throttle: Throttle = field(default_factory=Throttle)
+
+    def admit(self, wire: Wire, headers: Headers, address: str, needed: Scope) -> None:
+        """Raise RefusedError unless there is a key that allows what is asked."""
+        if self.keys is None:
+            return
+        seconds = self.throttle.retry_after(address, time.monotonic())
+        if seconds:
+            message = f"too many attempts with a wrong key; try again in {seconds} s"
+            problem = wire.fault(Fault.THROTTLED, message)
+            raise RefusedError(replace(problem, retry_after=seconds))
+        presented = _presented(headers)
+        scope = None if presented is None else self.keys.scope_of(presented)
+        if scope is None:
+            if presented is not None:
+                self.throttle.failed(address, time.monotonic())
+            raise RefusedError(
+                wire.fault(
+                    Fault.UNAUTHORIZED,
+                    "there is no key, or it is none of this service; send one as "
+                    "Authorization: Bearer KEY, or as Ocp-Apim-Subscription-Key: KEY",
+                )
+            )
+        if scope < needed:
+            message = "this key is for reading only; use an admin key"
+            raise RefusedError(wire.fault(Fault.FORBIDDEN, message))
+
+    def allows(self, headers: Headers, address: str | None, needed: Scope) -> bool:
+        """Return whether `admit` would, of whom it is known by this alone; nothing is counted."""
+        if self.keys is None:
+            return True
+        now = time.monotonic()
+        if address is None and not self.throttle.is_quiet(now):
+            return False
+        if address is not None and self.throttle.retry_after(address, now):
+            return False
+        presented = _presented(headers)
+        scope = None if presented is None else self.keys.scope_of(presented)
+        return scope is not None and scope >= needed
+
+
+def idempotency_key(wire: Wire, headers: Headers) -> str | None:
+    """Return the key that makes a repeated request one; raise RefusedError for one that cannot be."""
+    given = headers.get(wire.request_header)
+    if not given:
+        return None
+    if len(given) > LONGEST_KEY or not given.isascii():
+        message = (
+            f"the header {wire.request_header.decode()} has {len(given)} bytes; send at most "
+            f"{LONGEST_KEY}, all of them ASCII"
+        )
+        raise RefusedError(wire.fault(Fault.MALFORMED, message))
+    return given.decode()
+
+
+def _presented(headers: Headers) -> str | None:
+    """Return the key that a client presents, in either of the two ways."""
+    key = headers.get(KEY_HEADER.encode())
+    if key is None:
+        kind, _, key = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer":
+            return None
+    return key.strip().decode("latin-1")

@@ -1,0 +1,227 @@
+"""The OpenAPI document of our own wire format, made from the types that decode it."""
+
+from typing import Any
+
+import msgspec
+
+from rbmle.service.api.faults import Fault
+from rbmle.service.api.native.bodies import PREFIX, REQUEST_HEADER, SUCCESS, TABLE, Operation
+from rbmle.service.api.native.wire import (
+    NO_CONTROLS,
+    ErrorBody,
+    EventBody,
+    RankAnswerBody,
+    RankBody,
+    RewardBody,
+    StatusBody,
+)
+from rbmle.service.api.paths import ID
+from rbmle.service.configuration import (
+    FOREVER,
+    LONGEST_WAIT,
+    MOST_DAYS,
+    SHORTEST_WAIT,
+    Aggregation,
+    ConfigurationJSON,
+    LearningMode,
+    format_duration,
+)
+from rbmle.service.deciding.requests import LONGEST_ID
+
+_REF = "#/components/schemas/{name}"
+
+_SUMMARIES = {
+    Operation.RANK: "Choose an action, or one for each slot",
+    Operation.REWARD: "Say what an event was worth",
+    Operation.ACTIVATE: "Say that a deferred event was shown",
+    Operation.GET_EVENT: "What is known of an event",
+    Operation.GET_CONFIGURATION: "How the service decides and learns",
+    Operation.PUT_CONFIGURATION: "Change how the service decides and learns",
+    Operation.GET_STATUS: "How the service is",
+}
+
+_BODIES: dict[Operation, type] = {
+    Operation.RANK: RankBody,
+    Operation.REWARD: RewardBody,
+    Operation.PUT_CONFIGURATION: ConfigurationJSON,
+}
+
+_ANSWERS: dict[Operation, type] = {
+    Operation.RANK: RankAnswerBody,
+    Operation.GET_EVENT: EventBody,
+    Operation.GET_CONFIGURATION: ConfigurationJSON,
+    Operation.PUT_CONFIGURATION: ConfigurationJSON,
+    Operation.GET_STATUS: StatusBody,
+}
+
+_DESCRIPTIONS = {
+    Fault.MALFORMED: "The path or the body cannot be meant",
+    Fault.UNAUTHORIZED: "There is no key, or it is none of ours",
+    Fault.FORBIDDEN: "The key is for reading only",
+    Fault.NOT_FOUND: "There is no such event",
+    Fault.METHOD_NOT_ALLOWED: "The path has other methods",
+    Fault.TIMEOUT: "The request took too long to arrive",
+    Fault.CONFLICT: "The same event or idempotency key came with another body",
+    Fault.TOO_LARGE: "The body is too large",
+    Fault.UNSUPPORTED_MEDIA_TYPE: "The body is not application/json",
+    Fault.THROTTLED: "Too many attempts failed; try again after Retry-After seconds",
+    Fault.UNAVAILABLE: "The log cannot be written now; try again after Retry-After seconds",
+}
+
+_DURATION = (
+    r"^P(?!$)([0-9]{1,9}Y)?([0-9]{1,9}M)?([0-9]{1,9}W)?([0-9]{1,9}D)?"
+    r"(T(?!$)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}([.][0-9]{1,12})?S)?)?$"
+)
+_A_DURATION = {"type": "string", "pattern": _DURATION}
+
+# What a schema can say of the settings; the rest is said in words.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "reward_wait_time": {
+        **_A_DURATION,
+        "description": f"From {format_duration(SHORTEST_WAIT)} to {format_duration(LONGEST_WAIT)}",
+    },
+    "default_reward": {"minimum": -1, "maximum": 1},
+    "reward_aggregation": {"enum": list(Aggregation)},
+    "exploration": {"minimum": 0, "maximum": 1},
+    "learning_mode": {
+        "enum": list(LearningMode),
+        "description": "Not from Online to Apprentice, or back, together with the reward settings",
+    },
+    "log_retention_days": {
+        "anyOf": [{"const": FOREVER}, {"type": "integer", "minimum": 2, "maximum": MOST_DAYS}],
+        "description": "-1 is for ever; else it is a day more than the reward wait time, at least",
+    },
+    "model_export_frequency": {**_A_DURATION, "description": "Longer than nothing"},
+    "model_retrain_days": {
+        "minimum": 0,
+        "maximum": MOST_DAYS,
+        "description": "No more than the log is kept",
+    },
+    "auto_optimization_frequency": {
+        "anyOf": [_A_DURATION, {"type": "null"}],
+        "description": "A day or longer",
+    },
+    "auto_optimization_start_date": {
+        "anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]
+    },
+}
+
+_EITHER = [
+    {"required": ["value"], "properties": {"value": {"type": "number"}, "slots": {"type": "null"}}},
+    {
+        "required": ["slots"],
+        "properties": {
+            "value": {"type": "null"},
+            "slots": {"type": "object", "minProperties": 1},
+        },
+    },
+]
+
+_ALWAYS = (Fault.MALFORMED, Fault.UNAUTHORIZED, Fault.THROTTLED, Fault.UNAVAILABLE)
+_WITH_ID = (Fault.NOT_FOUND,)
+_CHANGING = (Fault.FORBIDDEN, Fault.CONFLICT)
+_WITH_BODY = (Fault.TIMEOUT, Fault.TOO_LARGE, Fault.UNSUPPORTED_MEDIA_TYPE)
+_WAITING = (Fault.THROTTLED, Fault.UNAVAILABLE)
+
+
+def openapi(version: str) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of all paths, for this version of the package."""
+    types = (*_BODIES.values(), *_ANSWERS.values(), ErrorBody)
+    _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
+    schemas[RewardBody.__name__]["oneOf"] = _EITHER
+    for name, said in _SETTINGS.items():
+        schemas[ConfigurationJSON.__name__]["properties"][name] |= said
+    paths: dict[str, dict[str, Any]] = {}
+    for pattern, methods in TABLE.items():
+        paths["/" + "/".join((PREFIX, *pattern))] = {
+            method.lower(): _operation(operation, method, has_id=ID in pattern)
+            for method, operation in methods.items()
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "rbmle",
+            "version": version,
+            "description": "Decisions that learn: rank actions, and say later what the choice was worth.",
+        },
+        "security": [{"key": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(operation: Operation, method: str, *, has_id: bool) -> dict[str, Any]:
+    changes, body = method != "GET", _BODIES.get(operation)
+    faults = [*_ALWAYS]
+    faults += _WITH_ID if has_id else ()
+    faults += _CHANGING if changes else ()
+    faults += _WITH_BODY if body is not None else ()
+    described: dict[str, Any] = {
+        "operationId": operation.name.lower(),
+        "summary": _SUMMARIES[operation],
+        "parameters": [*([_ID] if has_id else []), *([_REQUEST] if changes else [])],
+        "responses": {
+            str(SUCCESS[operation]): _success(operation),
+            **{
+                str(fault.value): _failure(fault)
+                for fault in sorted(faults, key=lambda fault: fault.value)
+            },
+        },
+    }
+    if body is not None:
+        described["requestBody"] = {"required": True, "content": _json(body)}
+    return described
+
+
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The event, percent-encoded",
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_ID,
+        "pattern": NO_CONTROLS,
+    },
+}
+_REQUEST = {
+    "name": REQUEST_HEADER,
+    "in": "header",
+    "required": False,
+    "description": "The same in each attempt of one request, so that it counts once",
+    "schema": {"type": "string", "maxLength": LONGEST_ID, "pattern": "^[\\t -~]*$"},
+}
+_OF_EVENT = (Operation.GET_EVENT, Operation.REWARD, Operation.ACTIVATE)
+
+
+def _json(kind: type) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
+
+
+def _success(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": "Done"}
+    answer = _ANSWERS.get(operation)
+    if answer is not None:
+        described["content"] = _json(answer)
+    if operation is Operation.RANK:
+        described["links"] = {
+            other.name.lower(): {
+                "operationId": other.name.lower(),
+                "parameters": {"id": "$response.body#/event"},
+            }
+            for other in _OF_EVENT
+        }
+    return described
+
+
+def _failure(fault: Fault) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": _DESCRIPTIONS[fault], "content": _json(ErrorBody)}
+    if fault in _WAITING:
+        described["headers"] = {
+            "retry-after": {"schema": {"type": "integer", "minimum": 1}, "required": True}
+        }
+    return described

@@ -1,0 +1,148 @@
+"""The bodies of our own wire format; a field that is not here is refused."""
+
+from typing import Annotated
+
+from msgspec import Meta, Raw, Struct
+
+from rbmle.service.deciding.requests import (
+    LONGEST_ID,
+    MOST_ACTIONS,
+    MOST_SLOTS,
+    Id,
+    RankedAction,
+    Reward,
+)
+from rbmle.service.features.values import Features
+from rbmle.service.log.records import NO_FEATURES
+
+NO_CONTROLS = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"  # what check_id takes, as a pattern
+
+EventId = Annotated[
+    str,
+    Meta(min_length=1, max_length=LONGEST_ID, extra_json_schema={"pattern": NO_CONTROLS}),
+]
+
+
+class ActionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may be chosen."""
+
+    id: Id
+    features: Features = {}
+
+
+class SlotBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A place for one action; its baseline is the action that would be shown without the service."""
+
+    id: Id
+    baseline: Annotated[Id, Meta(description="One of the actions; no two slots have the same")]
+    features: Features = {}
+    excluded: Annotated[
+        list[Id], Meta(max_length=MOST_ACTIONS, description="Some of the actions; not the baseline")
+    ] = []
+
+
+class RankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which action is best? Without an event id, the service gives one."""
+
+    actions: Annotated[
+        list[ActionBody],
+        Meta(min_length=1, max_length=MOST_ACTIONS, description="No two have the same id"),
+    ]
+    event: EventId | None = None
+    context: Features = {}
+    excluded: Annotated[
+        list[Id], Meta(max_length=MOST_ACTIONS, description="One action at least is not among them")
+    ] = []
+    deferred: bool = False
+    slots: Annotated[
+        list[SlotBody],
+        Meta(
+            max_length=MOST_SLOTS,
+            description="No more than there are actions; no two have the same id",
+        ),
+    ] = []
+
+
+class PackedActionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may be chosen, with features as they were sent."""
+
+    id: Id
+    features: Raw = NO_FEATURES
+
+
+class PackedSlotBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A place for one action, with features as they were sent."""
+
+    id: Id
+    baseline: Id
+    features: Raw = NO_FEATURES
+    excluded: list[Id] = []
+
+
+class PackedRankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which action is best? Features are as they were sent."""
+
+    actions: Annotated[list[PackedActionBody], Meta(min_length=1, max_length=MOST_ACTIONS)]
+    event: EventId | None = None
+    context: Raw = NO_FEATURES
+    excluded: list[Id] = []
+    deferred: bool = False
+    slots: list[PackedSlotBody] = []
+
+
+class SlotAnswerBody(Struct, frozen=True):
+    """What was chosen for one slot."""
+
+    id: str
+    chosen: str
+    ranking: list[RankedAction]
+
+
+class RankAnswerBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was chosen, with the probability of each action; with slots, for each slot."""
+
+    event: str
+    chosen: str | None = None
+    ranking: list[RankedAction] = []
+    slots: list[SlotAnswerBody] = []
+
+
+class RewardBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an event was worth: one value, or one for each slot."""
+
+    value: Reward | None = None
+    slots: Annotated[dict[Id, Reward], Meta(max_length=MOST_SLOTS)] | None = None
+
+
+class EventBody(Struct, frozen=True, kw_only=True):
+    """What is known of an event; rewards by slot, under the empty name if it has none."""
+
+    answer: RankAnswerBody
+    time: str
+    is_active: bool
+    is_closed: bool
+    rewards: dict[str, float]
+
+
+class StatusBody(Struct, frozen=True, kw_only=True):
+    """How the service is; the backlog is what waits to be learned."""
+
+    version: str
+    records: int
+    learned: int
+    backlog: int
+    observations: int
+
+
+class ErrorDetails(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a request is refused."""
+
+    code: str
+    message: str
+    target: str | None = None
+
+
+class ErrorBody(Struct, frozen=True, kw_only=True):
+    """An error."""
+
+    error: ErrorDetails

@@ -1,0 +1,1 @@
+"""Azure Personalizer's dialect."""

@@ -1,0 +1,200 @@
+"""Azure Personalizer's wire format in its three versions: rank, reward, activate, and where all calls are."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from rbmle.service.api.decoding import BodyError, decoded, target_of
+from rbmle.service.api.faults import Problem, RefusedError
+from rbmle.service.api.paths import match, parameters, segments
+from rbmle.service.api.personalizer.errors import ErrorCode, problem
+from rbmle.service.api.personalizer.routes import TABLES, Route, Version
+from rbmle.service.api.personalizer.wire import (
+    PackedRankBody,
+    PackedSlotsRankBody,
+    RankAnswerBody,
+    RankBody,
+    RewardBody,
+    SlotAnswerBody,
+    SlotsRankAnswerBody,
+    SlotsRankBody,
+    SlotsRewardBody,
+)
+from rbmle.service.deciding.requests import (
+    ONLY_SLOT,
+    ActivateRequest,
+    RankAnswer,
+    RankRequest,
+    RequestError,
+    RewardRequest,
+    Slot,
+)
+from rbmle.service.log.records import NO_FEATURES, Features
+
+PREFIX = "personalizer"
+KEY_HEADER = "ocp-apim-subscription-key"
+REQUEST_HEADER = "x-ms-client-request-id"  # the same when a client tries again
+
+NAMES = {
+    "event": "eventId",
+    "context": "contextFeatures",
+    "excluded": "excludedActions",
+    "deferred": "deferActivation",
+    "baseline": "baselineAction",
+    "values": "reward",
+}
+
+_RANK = msgspec.json.Decoder(RankBody)
+_PACKED_RANK = msgspec.json.Decoder(PackedRankBody)
+_SLOTS_RANK = msgspec.json.Decoder(SlotsRankBody)
+_PACKED_SLOTS_RANK = msgspec.json.Decoder(PackedSlotsRankBody)
+_REWARD = msgspec.json.Decoder(RewardBody)
+_SLOTS_REWARD = msgspec.json.Decoder(SlotsRewardBody)
+_IN_PATH = {version.value: version for version in (Version.V1_0, Version.V1_1)}
+
+
+def version_of(raw_path: bytes) -> Version:
+    """Return the version in which to answer a path, right or wrong."""
+    parts = segments(raw_path) or []
+    return _IN_PATH.get(parts[1].lower(), Version.V2022) if len(parts) > 1 else Version.V2022
+
+
+def route(method: str, raw_path: bytes, query: bytes) -> Route | Problem | None:
+    """Return what is asked, why it cannot be, or None if the path is not of this dialect."""
+    parts = segments(raw_path)
+    if parts is None:
+        if not raw_path.lstrip(b"/").lower().startswith(PREFIX.encode() + b"/"):
+            return None
+        return problem(ErrorCode.BAD_REQUEST, "the path is no UTF-8; encode ids as UTF-8")
+    if parts[0].lower() != PREFIX:
+        return None
+    given = parameters(query)
+    version = _IN_PATH.get(parts[1].lower()) if len(parts) > 1 else None
+    rest = parts[1:] if version is None else parts[2:]
+    if version is None:
+        if given.get("api-version", "").lower() != Version.V2022.value:
+            return problem(
+                ErrorCode.BAD_REQUEST,
+                f"the API version {given.get('api-version')!r} is not known; send the query "
+                f"?api-version={Version.V2022.value}, or a path with /{Version.V1_0.value}/ "
+                f"or /{Version.V1_1.value}/",
+                target="api-version",
+            )
+        version = Version.V2022
+    found = match(TABLES[version], rest)
+    if found is None:
+        return problem(ErrorCode.RESOURCE_NOT_FOUND, f"there is nothing at /{'/'.join(rest)}")
+    if method not in found.methods:
+        allow = tuple(sorted(found.methods))
+        return problem(
+            ErrorCode.METHOD_NOT_ALLOWED,
+            f"{method} is not possible here; there is {', '.join(allow)}",
+            allow=allow,
+        )
+    return Route(
+        operation=found.methods[method],
+        version=version,
+        id=found.id,
+        parameters=given,
+        is_read=method == "GET",
+    )
+
+
+def decode_rank(body: bytes) -> RankRequest:
+    """Return the request of POST /rank."""
+    with refusing(ErrorCode.INVALID_RANK_REQUEST):
+        decoded(_RANK, body)
+        return unpack_rank(body)
+
+
+def unpack_rank(body: bytes) -> RankRequest:
+    """Return the request of POST /rank, whose features nobody has looked at.
+
+    Raise an error that `decode_rank` says better.
+    """
+    rank = _PACKED_RANK.decode(body)
+    return RankRequest(
+        event=rank.event_id,
+        context=_listed(rank.context_features),
+        actions=rank.actions,
+        excluded=rank.excluded_actions or [],
+        deferred=bool(rank.defer_activation),
+    )
+
+
+def decode_slots_rank(body: bytes) -> RankRequest:
+    """Return the request of POST /multislot/rank."""
+    with refusing(ErrorCode.INVALID_RANK_REQUEST):
+        decoded(_SLOTS_RANK, body)
+        rank = _PACKED_SLOTS_RANK.decode(body)
+        return RankRequest(
+            event=rank.event_id,
+            context=_listed(rank.context_features),
+            actions=rank.actions,
+            deferred=bool(rank.defer_activation),
+            slots=[
+                Slot(
+                    id=slot.id,
+                    baseline=slot.baseline_action,
+                    features=_listed(slot.features),
+                    excluded=slot.excluded_actions or [],
+                )
+                for slot in rank.slots
+            ],
+        )
+
+
+def decode_reward(event: str, body: bytes) -> RewardRequest:
+    """Return the request of POST /events/{id}/reward."""
+    with refusing(ErrorCode.INVALID_REWARD_REQUEST):
+        return RewardRequest(event=event, values={ONLY_SLOT: decoded(_REWARD, body).value})
+
+
+def decode_slots_reward(event: str, body: bytes) -> RewardRequest:
+    """Return the request of POST /multislot/events/{id}/reward."""
+    with refusing(ErrorCode.INVALID_REWARD_REQUEST):
+        values: dict[str, float] = {}
+        for place, reward in enumerate(decoded(_SLOTS_REWARD, body).reward):
+            if reward.slot_id in values:
+                raise RequestError(
+                    ("reward", place, "slotId"),
+                    f"the slot {reward.slot_id!r} is there twice; send one reward for each",
+                )
+            values[reward.slot_id] = reward.value
+        return RewardRequest(event=event, values=values)
+
+
+def decode_activate(event: str) -> ActivateRequest:
+    """Return the request of POST /events/{id}/activate, with slots or without."""
+    with refusing(ErrorCode.INVALID_EVENT_ID_TO_ACTIVATE):
+        return ActivateRequest(event=event)
+
+
+def encode_rank(answer: RankAnswer) -> bytes:
+    """Return the answer of POST /rank."""
+    return msgspec.json.encode(RankAnswerBody(list(answer.ranking), answer.event, answer.chosen))
+
+
+def encode_slots_rank(answer: RankAnswer) -> bytes:
+    """Return the answer of POST /multislot/rank."""
+    slots = [SlotAnswerBody(slot.id, slot.chosen) for slot in answer.slots]
+    return msgspec.json.encode(SlotsRankAnswerBody(slots, answer.event))
+
+
+def _listed(features: Features) -> Features:
+    """Return features that are there, though a client may say null for none."""
+    return NO_FEATURES if bytes(features) == b"null" else features
+
+
+@contextmanager
+def refusing(code: ErrorCode) -> Iterator[None]:
+    """Refuse with this code what cannot be meant, and as a bad request what is no JSON."""
+    try:
+        yield
+    except BodyError as error:
+        given = code if error.is_json else ErrorCode.BAD_REQUEST
+        raise RefusedError(problem(given, str(error), target=error.target)) from None
+    except RequestError as error:
+        target = target_of(error.target, NAMES)
+        raise RefusedError(problem(code, str(error), target=target)) from None

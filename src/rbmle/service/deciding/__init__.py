@@ -1,0 +1,1 @@
+"""Decisions by the model that is published."""

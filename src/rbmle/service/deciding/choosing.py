@@ -1,0 +1,127 @@
+"""Which actions are shown: the choices of some calls at once, by the model that is published."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from rbmle.core.types import Chosen, Probabilities
+from rbmle.core.weighing import shares
+from rbmle.service.configuration import LearningMode, ServiceConfiguration
+from rbmle.service.deciding.requests import Action, RankRequest, Slot
+from rbmle.service.deciding.slot_assignment import Seats
+from rbmle.service.features.offered import Offered
+from rbmle.service.learning.model import offered
+from rbmle.service.learning.published import Published
+from rbmle.service.log.records import NO_FEATURES, Features, Play
+
+
+def plays_of(
+    events: Sequence[str],
+    requests: Sequence[RankRequest],
+    published: Published,
+    configuration: ServiceConfiguration,
+) -> list[list[Play]]:
+    """Return the plays of each request, one for each slot; raise FeatureError.
+
+    Requests without slots are decided together, as if each were alone.
+    """
+    rounds = [
+        Round(event, request.context, request.actions, _eligible(request))
+        for event, request in zip(events, requests, strict=True)
+        if not request.slots
+    ]
+    only = iter(_play_all(rounds, published, configuration))
+    return [
+        _slots(request, event, published, configuration) if request.slots else [next(only)]
+        for event, request in zip(events, requests, strict=True)
+    ]
+
+
+class Round(msgspec.Struct, frozen=True):
+    """A choice to be made: one action of the eligible ones, for a slot or for a whole event."""
+
+    seed: str
+    context: Features
+    actions: Sequence[Action]
+    eligible: list[int]
+    baseline: int | None = None  # None: the first eligible action
+    slot: Slot | None = None  # None: for a whole event
+
+    @property
+    def offered(self) -> Offered:
+        """Return the features of what is offered."""
+        own = NO_FEATURES if self.slot is None else self.slot.features
+        return offered(self.context, own, [self.actions[place] for place in self.eligible])
+
+
+def _play_all(
+    rounds: Sequence[Round], published: Published, configuration: ServiceConfiguration
+) -> list[Play]:
+    """Choose in each round, as if it were alone."""
+    if not rounds:
+        return []
+    contexts = published.model.contexts([round.offered for round in rounds])
+    sizes, seeds = [len(round.eligible) for round in rounds], [round.seed for round in rounds]
+    chosen = published.bandit.weigh_all(contexts, sizes, seeds, configuration.exploration)
+    return [_play(round, one, configuration) for round, one in zip(rounds, chosen, strict=True)]
+
+
+def _play(round: Round, chosen: Chosen, configuration: ServiceConfiguration) -> Play:
+    """Return what is shown: the choice, or the baseline while the model only learns."""
+    place, indices, probabilities = chosen
+    if probabilities is None:  # no exploration, and a policy that knows no chances
+        (probabilities,) = shares(indices[None])
+    eligible = round.eligible
+    shown, preferred = eligible[place], None
+    baseline = eligible[0] if round.baseline is None else round.baseline
+    if configuration.learning_mode is not LearningMode.ONLINE:
+        shown = baseline if baseline in eligible else eligible[0]
+        preferred = eligible[int(np.argmax(probabilities))]
+        probabilities = _certain(eligible.index(shown), len(eligible))
+    return Play(
+        eligible=eligible,
+        probabilities=probabilities.tolist(),
+        chosen=shown,
+        slot="" if round.slot is None else round.slot.id,
+        features=NO_FEATURES if round.slot is None else round.slot.features,
+        baseline=baseline,
+        preferred=preferred,
+    )
+
+
+def _slots(
+    request: RankRequest, event: str, published: Published, configuration: ServiceConfiguration
+) -> list[Play]:
+    """Return the plays of all slots, each action shown once."""
+    places = {action.id: place for place, action in enumerate(request.actions)}
+    allowed = [
+        [place for id, place in places.items() if id not in set(slot.excluded)]
+        for slot in request.slots
+    ]
+    baselines = [places[slot.baseline] for slot in request.slots]
+    seats = Seats(allowed, baselines)
+    plays = []
+    for at, slot in enumerate(request.slots):
+        seed, eligible = f"{event}/{slot.id}", seats.eligible(at)
+        round = Round(seed, request.context, request.actions, eligible, baselines[at], slot)
+        (play,) = _play_all([round], published, configuration)
+        seats.take(at, play.chosen)
+        plays.append(play)
+    return plays
+
+
+def _eligible(request: RankRequest) -> list[int]:
+    """Return the places of the actions that may be chosen."""
+    places = range(len(request.actions))
+    if not request.excluded:
+        return [*places]
+    excluded = set(request.excluded)
+    return [place for place in places if request.actions[place].id not in excluded]
+
+
+def _certain(place: int, n: int) -> Probabilities:
+    """Return probabilities of which one is 1."""
+    chances = np.zeros(n)
+    chances[place] = 1.0
+    return chances

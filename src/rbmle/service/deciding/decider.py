@@ -1,0 +1,211 @@
+"""Decisions and rewards: what is answered, what is written first, and what a repeated request gets."""
+
+import hashlib
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import msgspec
+
+from rbmle.core.errors import RBMLEError
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.deciding.choosing import plays_of
+from rbmle.service.deciding.requests import (
+    ActivateRequest,
+    RankAnswer,
+    RankedAction,
+    RankRequest,
+    RewardRequest,
+    SlotAnswer,
+)
+from rbmle.service.learning.published import Published
+from rbmle.service.log.base import Log, Row
+from rbmle.service.log.records import (
+    CLOCK,
+    OPERATOR,
+    Activated,
+    Decided,
+    Offer,
+    Play,
+    Record,
+    Rewarded,
+    Ticked,
+    encoded,
+    kind_of,
+)
+from rbmle.service.log.writer import Writer
+
+_EVENTS = uuid.UUID("6f0d2a0e-7c0b-4d4e-9a55-2f1d0b8f3c11")  # of ids that are made from keys
+
+_PLAIN = (Decided, Rewarded)  # records in which JSON changes nothing
+
+
+class ConflictError(RBMLEError):
+    """A request whose key or event stands for another one."""
+
+
+class InFlightError(RBMLEError):
+    """A request of which an earlier copy is not answered yet."""
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """An answer to a rank call, and the row that makes it hold as soon as it is stored."""
+
+    answer: RankAnswer
+    digest: str
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An answer to a rank call that is being stored."""
+
+    answer: RankAnswer
+    digest: str
+    stored: "Future[int]"
+
+
+class Decider:
+    """Decides with the published model, and writes before it answers."""
+
+    def __init__(self, log: Log, writer: Writer, published: Callable[[], Published]) -> None:
+        self.configuration = ServiceConfiguration()
+        self._log = log
+        self._writer = writer
+        self._published = published
+        self._ids = _fresh_ids()
+
+    def rank(self, request: RankRequest, key: str | None = None) -> Proposal:
+        """Return an answer that is being written; raise FeatureError for features that cannot be read."""
+        (draft,) = self.draft([(request, key)])
+        return Proposal(draft.answer, draft.digest, self._writer.submit([draft.row]))
+
+    def draft(self, asked: Sequence[tuple[RankRequest, str | None]]) -> list[Draft]:
+        """Return the answers to some requests, each with its key; raise FeatureError.
+
+        With an event id, or with a key where there is none, a repeated request is one event.
+        """
+        published, configuration = self._published(), self.configuration
+        events = [self._event(request.event, key) for request, key in asked]
+        requests = [request for request, _ in asked]
+        drafts = []
+        for event, request, plays in zip(
+            events, requests, plays_of(events, requests, published, configuration), strict=True
+        ):
+            decided = Decided(
+                context=request.context,
+                actions=request.actions,
+                plays=plays,
+                digest=_digest(request),
+                learned=published.bandit.round,
+                deferred=request.deferred,
+                mode=configuration.learning_mode.value,
+            )
+            row = _row(event, f"rank:{event}", decided)
+            drafts.append(Draft(answer_of(event, decided), decided.digest, row))
+        return drafts
+
+    def recorded(self, event: str, digest: str) -> RankAnswer:
+        """Return the answer that an event got, or raise ConflictError if it was another request's."""
+        stored = self._log.of_request(f"rank:{event}")
+        if stored is None:
+            raise InFlightError(f"event {event!r} is being decided; ask again")
+        decided = msgspec.json.decode(stored.row.payload, type=Decided)
+        if decided.digest != digest:
+            raise ConflictError(
+                f"event {event!r} was ranked before, with other actions or features; use a new event id"
+            )
+        return answer_of(event, decided)
+
+    def reward(self, request: RewardRequest, key: str | None = None) -> "Future[int]":
+        """Write a reward."""
+        return self._writer.submit([self.reward_row(request, key)])
+
+    def reward_row(self, request: RewardRequest, key: str | None) -> Row:
+        """Return the row of a reward."""
+        rewarded = Rewarded(values=request.values, digest=_digest(request))
+        return _row(request.event, _reward_key(key), rewarded)
+
+    def check_rewarded(self, request: RewardRequest, key: str | None) -> None:
+        """Raise ConflictError unless the reward that was stored with this key is the same."""
+        stored = self._log.of_request(_reward_key(key) or "")
+        if stored is None:
+            raise InFlightError("a reward with this key is being written; send it again")
+        rewarded = msgspec.json.decode(stored.row.payload, type=Rewarded)
+        if (stored.row.event, rewarded.digest) != (request.event, _digest(request)):
+            raise ConflictError(
+                f"the key {key!r} was used before, for another reward; use a new key for each reward"
+            )
+
+    def activate(self, request: ActivateRequest) -> "Future[int]":
+        """Write that a deferred event was shown; the second time is a DuplicateRequest."""
+        return self._append(request.event, f"activate:{request.event}", Activated())
+
+    def append(self, record: Record) -> "Future[int]":
+        """Write a record of the operator, or of time."""
+        return self._append(CLOCK if isinstance(record, Ticked) else OPERATOR, None, record)
+
+    def _append(self, event: str, request: str | None, record: Record) -> "Future[int]":
+        return self._writer.submit([_row(event, request, record)])
+
+    def _event(self, event: str | None, key: str | None) -> str:
+        """Return the id of an event, a new one if it has none and there is no key to make it from."""
+        if event is not None:
+            return event
+        return self._ids() if key is None else str(uuid.uuid5(_EVENTS, key))
+
+
+def _row(event: str, request: str | None, record: Record) -> Row:
+    now = time.time_ns() // 1_000_000
+    at_hand = record if isinstance(record, _PLAIN) else None
+    return Row(kind_of(record), event, request, now, encoded(record), at_hand)
+
+
+def _fresh_ids() -> Callable[[], str]:
+    """Return a source of ids that no other source has."""
+    prefix, counter = uuid.uuid4().hex[:20], itertools.count()
+    return lambda: f"{prefix}{next(counter):012x}"
+
+
+def answer_of(event: str, decided: Decided) -> RankAnswer:
+    """Return what a client is told of a decision."""
+    if not decided.plays[0].slot:
+        play = decided.plays[0]
+        return RankAnswer(
+            event=event,
+            chosen=decided.actions[play.chosen].id,
+            ranking=_ranking(decided.actions, play),
+        )
+    slots = [
+        SlotAnswer(
+            id=play.slot,
+            chosen=decided.actions[play.chosen].id,
+            ranking=_ranking(decided.actions, play),
+        )
+        for play in decided.plays
+    ]
+    return RankAnswer(event=event, slots=slots)
+
+
+def _ranking(actions: Sequence[Offer], play: Play) -> list[RankedAction]:
+    """Return the chosen action, then the others by their probability; what is not eligible has 0."""
+    chances = play.probabilities
+    if len(play.eligible) < len(actions):
+        chances = [0.0] * len(actions)
+        for place, chance in zip(play.eligible, play.probabilities, strict=True):
+            chances[place] = chance
+    order = sorted(range(len(actions)), key=chances.__getitem__, reverse=True)
+    order.remove(play.chosen)
+    return [RankedAction(actions[place].id, chances[place]) for place in [play.chosen, *order]]
+
+
+def _digest(request: object) -> str:
+    """Return a hash of all that a request says."""
+    return hashlib.blake2b(msgspec.json.encode(request), digest_size=16).hexdigest()
+
+
+def _reward_key(key: str | None) -> str | None:
+    return None if key is None else f"reward:{key}"

@@ -1,1 +1,0 @@
-"""Wire formats: bytes to requests, answers to bytes."""

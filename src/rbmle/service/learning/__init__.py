@@ -1,0 +1,1 @@
+"""The learner: it folds the log into a model."""

@@ -1,0 +1,170 @@
+"""The model as the sum of the log: the same records in the same order give the same model, bit for bit."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from rbmle.core.bandit import Bandit
+from rbmle.core.errors import FileError
+from rbmle.core.types import Contexts
+from rbmle.service.configuration import LearningMode
+from rbmle.service.learning.budget import Budget
+from rbmle.service.learning.events import Joined, Pending, Settled
+from rbmle.service.learning.joining import Joiner
+from rbmle.service.log.base import Log, Stored
+from rbmle.service.log.records import Decided, Imported, Modelled, Play, Reset
+
+BATCH = 256  # observations that are learned at once
+
+
+class Model(Protocol):
+    """A kind of model: what a Modelled record's settings say."""
+
+    @property
+    def fits_per_second(self) -> int:
+        """Return how many observations a second are fitted at once; others are only remembered."""
+        ...
+
+    def start(self) -> Bandit:
+        """Return a bandit before any data."""
+        ...
+
+    def load(self, model: bytes) -> Bandit:
+        """Return the bandit of an Imported record."""
+        ...
+
+    def played(self, plays: Sequence[tuple[Decided, Play]]) -> Contexts:
+        """Return the contexts of what was chosen in some slots."""
+        ...
+
+
+class Watcher(Protocol):
+    """Who keeps statistics of what happens; it never changes the model."""
+
+    def decide(self, time: int, decided: Decided) -> None:
+        """Take a decision."""
+        ...
+
+    def settle(
+        self, time: int, decided: Decided, play: Play, reward: float, is_joined: bool
+    ) -> None:
+        """Take the final reward of a slot; the default one if it was not joined."""
+        ...
+
+
+class Nobody:
+    """A watcher who looks away."""
+
+    def decide(self, time: int, decided: Decided) -> None:
+        """Do nothing."""
+
+    def settle(
+        self, time: int, decided: Decided, play: Play, reward: float, is_joined: bool
+    ) -> None:
+        """Do nothing."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Fold:
+    """What the service knows after the records up to `seq`."""
+
+    log: Log
+    make: Callable[[dict[str, Any]], Model]  # of the settings of a Modelled record
+    watcher: Watcher = field(default_factory=Nobody)
+    joiner: Joiner = field(init=False)
+    settings: dict[str, Any] | None = field(init=False, default=None)  # None: no model was made
+    model: Model | None = field(init=False, default=None)  # None: no model was made
+    bandit: Bandit | None = field(init=False, default=None)  # None: no model was made
+    budget: Budget = field(init=False, default_factory=Budget)
+    seq: int = field(init=False, default=0)  # of the last record that was taken in and learned
+    _settled: list[Settled] = field(init=False, default_factory=list)  # to be learned
+    _is_fitted: list[bool] = field(init=False, default_factory=list)  # of each of them
+
+    def __post_init__(self) -> None:
+        """Start before the first record."""
+        self.joiner = Joiner(log=self.log, listener=self)
+
+    def resume(
+        self, settings: dict[str, Any], bandit: Bandit, joined: Joined, budget: Budget
+    ) -> None:
+        """Go on from a checkpoint, as if never stopped."""
+        self.settings, self.model, self.bandit = settings, self.make(settings), bandit
+        self.budget = budget
+        self.joiner = Joiner.resume(joined, self.log, self)
+        self.seq = self.joiner.seq
+
+    def apply(self, stored: Stored) -> None:
+        """Take in the next record, and learn what it settles."""
+        try:
+            self.take(stored)
+        finally:
+            self.learn()
+
+    def take(self, stored: Stored) -> None:
+        """Take in the next record; `learn` has to follow, after some records more if you like.
+
+        What several records settle is the same to the bit if it is learned at once, and sooner done.
+        """
+        record = self.joiner.advance(stored)
+        match record:
+            case Decided():
+                self.watcher.decide(self.joiner.time, record)
+            case Modelled():
+                self._learn_settled()
+                model = self.make(record.settings)
+                self.settings, self.model, self.bandit = record.settings, model, model.start()
+            case Imported() if self.model is not None:
+                self._learn_settled()
+                self._import(self.model, record)
+            case Reset() if self.model is not None:
+                self._learn_settled()
+                self.bandit = self.model.start()
+            case _:
+                pass
+        self.joiner.join(stored, record)
+
+    def learn(self) -> None:
+        """Learn what was settled by the records that were taken in."""
+        self._learn_settled()
+        self.seq = self.joiner.seq
+
+    def _import(self, model: Model, record: Imported) -> None:
+        """Go on with an imported bandit; if another kind of model was begun before it came, with that."""
+        with suppress(FileError):
+            self.bandit = model.load(record.model)
+
+    def settle_all(self, settled: Sequence[Settled]) -> None:
+        """Take final rewards, to be learned unless their event was to be logged only."""
+        time = self.joiner.time
+        for one in settled:
+            self.watcher.settle(time, one.decided, one.play, one.reward, one.is_joined)
+        learned = [one for one in settled if one.decided.mode != LearningMode.LOGGING_ONLY]
+        if self.model is None or not learned:
+            return
+        self._is_fitted += self._fitted(self.model, learned)
+        self._settled += learned
+        if len(self._settled) >= BATCH:
+            self._learn_settled()
+
+    def _learn_settled(self) -> None:
+        """Learn what was settled, in its order."""
+        settled, is_fitted = self._settled, np.array(self._is_fitted, np.bool_)
+        self._settled, self._is_fitted = [], []
+        if self.model is None or self.bandit is None or not settled:
+            return
+        contexts = self.model.played([(one.decided, one.play) for one in settled])
+        rewards = np.array([one.reward for one in settled])
+        self.bandit.learn_all(contexts, rewards, is_fitted=is_fitted)
+
+    def _fitted(self, model: Model, learned: Sequence[Settled]) -> list[bool]:
+        """Return which observations are fitted at once: rewards that came before default ones."""
+        count = self.budget.take(len(learned), self.joiner.time, model.fits_per_second)
+        order = sorted(range(len(learned)), key=lambda i: not learned[i].is_joined)
+        first = set(order[:count])
+        return [i in first for i in range(len(learned))]
+
+    def leave(self, event: str, pending: Pending) -> None:
+        """Learn nothing from what was not shown or is waited for no more."""

@@ -1,0 +1,264 @@
+"""Which reward belongs to which decision: waits, sums, early and late ones, by the log's own clock.
+
+Time enters by the records alone. A record's time moves the clock, and what waited for a reward until
+then is closed, before the record itself is looked at. Waits end at whole seconds of that clock, so that
+many events are closed together.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rbmle.service.configuration import Aggregation, ServiceConfiguration
+from rbmle.service.learning.deadlines import Deadlines
+from rbmle.service.learning.decision_cache import Decision, Recent, decisions_at, record_of
+from rbmle.service.learning.events import Counts, Early, Joined, Listener, Pending, Settled
+from rbmle.service.log.base import Log, Stored
+from rbmle.service.log.records import (
+    Activated,
+    Configured,
+    Decided,
+    Record,
+    Reset,
+    Rewarded,
+)
+
+EARLY = 120_000  # milliseconds by which a reward may come before its rank
+SECOND = 1_000  # milliseconds
+CHUNK = 256  # events that are closed at a time
+
+
+@dataclass(slots=True, kw_only=True)
+class Joiner:
+    """Joins the records up to `seq`; events in logging-only mode are joined as all others are.
+
+    If the log cannot be read, nothing of a record was taken twice or lost: apply it again.
+    """
+
+    log: Log
+    listener: Listener
+    configuration: ServiceConfiguration = field(default_factory=ServiceConfiguration)
+    seq: int = 0
+    time: int = 0  # milliseconds
+    pending: dict[str, Pending] = field(default_factory=dict)
+    early: dict[str, list[Early]] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    _deadlines: Deadlines = field(init=False)
+    _due: list[str] = field(init=False, default_factory=list)  # to be closed, the first one last
+    _hopes: list[tuple[int, str]] = field(init=False)  # of early rewards, a heap too
+    _recent: Recent = field(init=False)
+
+    def __post_init__(self) -> None:
+        """List what waits."""
+        self._recent = Recent(self.log)
+        self._deadlines = Deadlines(self.pending)
+        self._hopes = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
+        heapq.heapify(self._hopes)
+
+    @property
+    def joined(self) -> Joined:
+        """Return all that is known; it changes as the joiner goes on."""
+        return Joined(
+            seq=self.seq,
+            time=self.time,
+            pending=self.pending,
+            early=self.early,
+            counts=self.counts,
+            configuration=self.configuration.to_json(),
+        )
+
+    @classmethod
+    def resume(cls, joined: Joined, log: Log, listener: Listener) -> "Joiner":
+        """Return a joiner that goes on as if it had never stopped."""
+        return cls(
+            log=log,
+            listener=listener,
+            configuration=ServiceConfiguration.from_json(joined.configuration),
+            seq=joined.seq,
+            time=joined.time,
+            pending=joined.pending,
+            early=joined.early,
+            counts=joined.counts,
+        )
+
+    def apply(self, stored: Stored) -> None:
+        """Take in the next record."""
+        self.join(stored, self.advance(stored))
+
+    def advance(self, stored: Stored) -> Record:
+        """Close all that waited until the next record, and return it; `join` has to follow."""
+        if stored.seq != self.seq + 1:
+            raise ValueError(f"record {stored.seq} came after {self.seq}; they come in order")
+        while self.close_some(stored.row.time):
+            pass
+        return record_of(stored)
+
+    def close_some(self, time: int) -> bool:
+        """Close some of what waited until a time; return whether there may be more.
+
+        In the order of deadlines, and of decisions where they are equal.
+        """
+        self.time = max(self.time, time)
+        self._due = self._due or self._deadlines.over(self.time)[::-1]
+        if self._due:
+            self._end(self._due[: -CHUNK - 1 : -1])
+            del self._due[-CHUNK:]
+            return True
+        if self._deadlines.first is not None and self._deadlines.first <= self.time:
+            return True
+        while self._hopes and self._hopes[0][0] <= self.time:
+            _, event = heapq.heappop(self._hopes)
+            self._give_up(event)
+        return False
+
+    def join(self, stored: Stored, record: Record) -> None:
+        """Take in the record that `advance` returned."""
+        event = stored.row.event
+        match record:
+            case Decided():
+                self._decide(stored, record)
+            case Activated():
+                self._activate(event)
+            case Rewarded():
+                self._reward(event, stored.seq, record.values)
+            case Configured():
+                self.configuration = ServiceConfiguration.from_json(record.configuration)
+            case Reset():
+                self.let_go()
+            case _:  # a model or the clock, which rewards do not depend on
+                pass
+        self.seq = stored.seq
+
+    def let_go(self) -> None:
+        """Wait for no event any more; each leaves with what it has."""
+        for event, pending in self.pending.items():
+            self.listener.leave(event, pending)
+        self.pending.clear()
+        self._due.clear()
+        self._deadlines = Deadlines(self.pending)
+
+    def decision(self, pending: Pending) -> Decision:
+        """Return the decision of an event."""
+        return self._recent.at(pending.seq)
+
+    @property
+    def next_deadline(self) -> int | None:
+        """Return the time at which something is over, if nothing else happens; None if nothing waits."""
+        hopes = [time for time, _ in self._hopes[:1]]
+        first = self._deadlines.first
+        return min(hopes if first is None else [first, *hopes], default=None)
+
+    @property
+    def _sums(self) -> bool:
+        return self.configuration.reward_aggregation is Aggregation.SUM
+
+    def _decide(self, stored: Stored, decided: Decided) -> None:
+        """Wait for the rewards of an event, and take those that came before it."""
+        self.counts.decided += 1
+        event = stored.row.event
+        if event in self.pending:
+            self.listener.leave(event, self.pending.pop(event))
+        self._recent.add((stored, decided))
+        deadline = self._deadline_of(self.time)
+        pending = Pending(seq=stored.seq, deadline=deadline, active=not decided.deferred)
+        self.pending[event] = pending
+        self._deadlines.add(event)
+        for early in self.early.pop(event, ()):
+            self._count(pending, early.values, early.time)
+        self._settle_now(event, pending, (stored, decided))
+
+    def _activate(self, event: str) -> None:
+        """Settle what a deferred event was worth so far."""
+        pending = self.pending.get(event)
+        if pending is not None and not pending.active:
+            decision = self.decision(pending)  # it may fail, so before anything changes
+            pending.active = True
+            self._settle_now(event, pending, decision)
+
+    def _reward(self, event: str, seq: int, values: dict[str, float]) -> None:
+        """Join a reward with its event."""
+        pending = self.pending.get(event)
+        if pending is None:
+            self._miss(event, seq, values)
+        elif pending.active and not self._sums:
+            decision = self.decision(pending)  # it may fail, so before anything changes
+            self._count(pending, values, self.time)
+            self._settle_now(event, pending, decision)
+        else:
+            self._count(pending, values, self.time)
+
+    def _miss(self, event: str, seq: int, values: dict[str, float]) -> None:
+        """Keep a reward whose event is still to come; that of a closed one is a duplicate, or late."""
+        before = [s for s in self.log.of_event(event) if s.row.kind == "decided" and s.seq < seq]
+        if before:
+            is_late = self._deadline_of(before[-1].row.time) <= self.time
+            self.counts.late += is_late
+            self.counts.duplicate += not is_late
+            return
+        self.early.setdefault(event, []).append(Early(self.time, values))
+        heapq.heappush(self._hopes, (self.time + EARLY, event))
+
+    def _count(self, pending: Pending, values: dict[str, float], time: int) -> None:
+        """Add rewards to those of an event, where they are summed; else only the first counts."""
+        for slot, value in values.items():
+            if slot in pending.settled or (slot in pending.values and not self._sums):
+                self.counts.duplicate += 1
+            else:
+                before, _ = pending.values.get(slot, (0.0, time))
+                pending.counted = {**pending.values, slot: (before + value, time)}
+
+    def _settle_now(self, event: str, pending: Pending, decision: Decision) -> None:
+        """Settle what needs no more waiting: the earliest reward of an active event."""
+        if not pending.active or self._sums or not pending.values:
+            return
+        settled = self._finals(pending, decision, None)
+        pending.counted = None
+        if len(pending.settled) == len(decision[1].plays):
+            del self.pending[event]
+            self._deadlines.forget_stale()
+        self.listener.settle_all(settled)
+
+    def _deadline_of(self, time: int) -> int:
+        """Return when an event is over: at the first whole second after its wait."""
+        return -(-(time + self.configuration.wait_milliseconds) // SECOND) * SECOND
+
+    def _end(self, events: Sequence[str]) -> None:
+        """Settle events with what they have and the default, if they were shown."""
+        ending = [(event, self.pending[event]) for event in events]
+        seqs = [pending.seq for _, pending in ending if pending.active]
+        decisions = decisions_at(self.log, seqs)  # it may fail, so before anything changes
+        settled = []
+        for event, pending in ending:
+            if pending.active:
+                decision = decisions[pending.seq]
+                settled += self._finals(pending, decision, self.configuration.default_reward)
+            else:
+                self.counts.unactivated += 1
+                self.listener.leave(event, pending)
+            del self.pending[event]
+        self.listener.settle_all(settled)
+
+    def _give_up(self, event: str) -> None:
+        """Forget the rewards of an event that did not come in time."""
+        kept = [e for e in self.early.get(event, ()) if e.time + EARLY > self.time]
+        self.counts.orphan += len(self.early.pop(event, ())) - len(kept)
+        if kept:
+            self.early[event] = kept
+
+    def _finals(self, pending: Pending, decision: Decision, default: float | None) -> list[Settled]:
+        """Settle the slots of an event that have a reward, or all of them if there is a default."""
+        stored, decided = decision
+        found = []
+        for play in decided.plays:
+            value, time = pending.values.get(play.slot, (default, None))
+            if play.slot in pending.settled or value is None:
+                continue
+            pending.settled += (play.slot,)
+            if time is None:
+                self.counts.defaulted += 1
+            else:
+                self.counts.joined += 1
+            found.append(
+                Settled(stored=stored, decided=decided, play=play, reward=value, reward_time=time)
+            )
+        return found

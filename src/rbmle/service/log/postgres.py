@@ -1,0 +1,199 @@
+"""A log in PostgreSQL, through psycopg: one statement a batch, and no doubt about lost answers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from rbmle.service.log import postgres_server as server
+from rbmle.service.log.base import Row, Stored
+from rbmle.service.log.errors import LogRefused, LogUnavailable
+from rbmle.service.log.pool import Pool
+from rbmle.service.log.row_codec import (
+    COLUMNS,
+    Cells,
+    cells_of,
+    duplicate,
+    in_chunks,
+    problems_of,
+    requests_of,
+    stored,
+)
+
+INSERT = (
+    "INSERT INTO rbmle_log SELECT * FROM unnest(%b::bigint[], %b::bytea[], %b::bytea[],"
+    " %b::bytea[], %b::bigint[], %b::bytea[], %b::bigint[])"
+)
+SELECT = f"SELECT {', '.join(COLUMNS)} FROM rbmle_log "
+LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Rows that were sent, and whose answer never came."""
+
+    first: int
+    rows: tuple[Row, ...]
+
+
+class PostgresLog:
+    """A log in the first schema of a URL's search path, for one process that writes.
+
+    Lost connections are made again. It needs sessions of its own: no pooler of transactions.
+    `is_read_only` opens it beside a running writer. `lock_seconds` is how long to wait for another
+    writer to end.
+    """
+
+    def __init__(self, url: str, *, is_read_only: bool = False, lock_seconds: float = 5.0) -> None:
+        self._url = url
+        self._lock_seconds = lock_seconds
+        self._is_read_only = is_read_only
+        self._is_closed = False
+        self._readers = Pool(lambda: server.connect_reader(url))
+        self._writer: server.Connection | None = None
+        self._last = 0  # as far as the writing connection knows
+        self._unsettled: Batch | None = None
+        try:
+            if is_read_only:
+                with self._readers.lent() as connection:
+                    if server.is_empty(connection, url):
+                        raise LogRefused(
+                            f"there is no log in {self._place}; a writer has to make it"
+                        )
+            else:
+                self._writing()
+        except psycopg.Error as error:
+            raise self._unavailable("open", error) from error
+
+    def append(self, rows: Sequence[Row]) -> int:
+        """Store rows in one statement, all or none; return the seq of the first.
+
+        If the connection is lost before the answer, look on a new one whether the rows are there
+        before trying again.
+        """
+        if not rows:
+            raise ValueError("there is no row to append; give one or more")
+        if self._is_closed or self._is_read_only:
+            raise LogUnavailable(f"the log in {self._place} is closed, or open for reading only")
+        batch = tuple(rows)
+        for is_last_try in (False, True):  # the first may meet a connection lost long ago
+            try:
+                return self._append(batch)
+            except psycopg.errors.UniqueViolation as error:
+                self._unsettled = None
+                if error.diag.constraint_name != "rbmle_log_request":
+                    raise self._unavailable("write", error, batch) from error
+                raise duplicate(batch, self._known(batch)) from None
+            except psycopg.Error as error:
+                if not self._is_lost():  # the server answered: it did not store them
+                    self._unsettled = None
+                if is_last_try or not self._is_lost():
+                    raise self._unavailable("write", error, batch) from error
+            except LogRefused as error:  # the session before has not ended, or somebody came first
+                raise self._unavailable("write", error, batch) from error
+        raise AssertionError("the last try returns or raises")
+
+    def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:
+        """Yield rows with seq > after in their order, from short reads of CHUNK rows."""
+        return (stored(cells) for cells in self._cells(after, limit))
+
+    def of_event(self, event: str) -> list[Stored]:
+        """Return the rows of an event in their order."""
+        found = self._ask(SELECT + "WHERE event = %s ORDER BY seq", event.encode())
+        return [stored(cells) for cells in found]
+
+    def of_request(self, request: str) -> Stored | None:
+        """Return the row with this request, or None."""
+        found = self._ask(SELECT + "WHERE request = %s", request.encode())
+        return stored(found[0]) if found else None
+
+    def last(self) -> int:
+        """Return the seq of the last row."""
+        return int(self._ask(LAST)[0][0])
+
+    def size(self) -> int:
+        """Return the bytes of the table and its indexes."""
+        return int(self._ask("SELECT pg_total_relation_size('rbmle_log')")[0][0])
+
+    def verify(self) -> list[str]:
+        """Return the gaps and the damaged rows; the server itself checks no more when asked."""
+        return problems_of(self._cells(0, None))
+
+    def close(self) -> None:
+        """End all sessions, and with them the lock."""
+        self._is_closed = True
+        self._readers.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    @property
+    def _place(self) -> str:
+        return server.place(self._url)
+
+    def _append(self, rows: tuple[Row, ...]) -> int:
+        """Store a batch, unless a try before has stored it."""
+        connection = self._writing()
+        before, self._unsettled = self._unsettled, None
+        if before is not None and before.rows == rows and before.first <= self._last:
+            self._unsettled = before  # should this look fail as well
+            if self._has(connection, before):
+                self._unsettled = None
+                return before.first
+        first = self._last + 1
+        cells = cells_of(first, rows)
+        self._unsettled = Batch(first=first, rows=rows)
+        connection.execute(INSERT, [list(column) for column in zip(*cells, strict=True)])
+        self._unsettled = None
+        self._last += len(rows)
+        return first
+
+    def _has(self, connection: server.Connection, batch: Batch) -> bool:
+        """Return whether these very rows stand where they would stand."""
+        query = SELECT + "WHERE seq BETWEEN %s AND %s ORDER BY seq"
+        last = batch.first + len(batch.rows) - 1
+        found = connection.execute(query, (batch.first, last), binary=True).fetchall()
+        return [tuple(row) for row in found] == cells_of(batch.first, batch.rows)
+
+    def _writing(self) -> server.Connection:
+        """Return the connection that writes; a new one, with the lock, if the old one is lost."""
+        if self._writer is None or self._is_lost():
+            self._writer = server.connect_writer(self._url, self._lock_seconds)
+            ((last,),) = self._writer.execute(LAST).fetchall()
+            self._last = int(str(last))
+        return self._writer
+
+    def _is_lost(self) -> bool:
+        return self._writer is None or self._writer.closed
+
+    def _cells(self, after: int, limit: int | None) -> Iterator[Cells]:
+        """Yield cells in their order, as they are."""
+        query = SELECT + "WHERE seq > %s ORDER BY seq LIMIT %s"
+        return in_chunks(lambda *range_: self._ask(query, *range_), after, limit)
+
+    def _ask(self, query: str, *values: int | bytes | list[bytes]) -> list[Any]:
+        for is_last_try in (False, True):
+            try:
+                with self._readers.lent() as connection:
+                    return connection.execute(query, values, binary=True).fetchall()
+            except psycopg.OperationalError as error:
+                self._readers.clear()
+                if is_last_try:
+                    raise self._unavailable("read", error) from error
+            except psycopg.Error as error:
+                raise self._unavailable("read", error) from error
+        raise AssertionError("the last try returns or raises")
+
+    def _known(self, rows: Sequence[Row]) -> list[bytes]:
+        """Return those of the requests that are stored."""
+        query = "SELECT request FROM rbmle_log WHERE request = ANY(%s)"
+        return [request for (request,) in self._ask(query, requests_of(rows))]
+
+    def _unavailable(
+        self, deed: str, error: Exception, rows: tuple[Row, ...] = ()
+    ) -> LogUnavailable:
+        return LogUnavailable(
+            f"cannot {deed} the log in {self._place}: {str(error).strip()}; see that the server "
+            f"runs, and try again",
+            may_be_stored=self._unsettled is not None and self._unsettled.rows == rows,
+        )

@@ -1,0 +1,253 @@
+"""HTTP: keys, limits, both dialects, and what a client hears when something is wrong."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from rbmle.service.access.keys import KeyRing
+from rbmle.service.http.app import MOST_BYTES, Application
+from rbmle.service.http.binding import Binding
+from rbmle.service.http.server import Server
+from rbmle.service.service import Service
+from tests.services import PATIENCE, learned, small_start, wait_until
+
+RANK = {"context": {"who": "u"}, "actions": [{"id": "a"}, {"id": "b"}]}
+OLD_RANK = {
+    "contextFeatures": [{"who": "u"}],
+    "actions": [{"id": "a", "features": [{"x": 1}]}, {"id": "b", "features": [{"x": 2}]}],
+}
+V2022 = {"api-version": "2022-09-01-preview"}
+
+
+@contextmanager
+def served(folder: Path, *, has_keys: bool = True) -> Iterator[tuple[httpx.Client, Service, Any]]:
+    """Yield a client with an admin key, the service, and its keys."""
+    service = Service(small_start(folder), told=lambda message: None)
+    keys = KeyRing(folder / "keys.json") if has_keys else None
+    addresses: list[str] = []
+    app = Application(service, keys)
+    server = Server(app, Binding(port=0), addresses.append, lambda: app.turns)
+    app.stopping = lambda: server.is_stopping
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    wait_until(lambda: addresses and service.problem is None)
+    admin = "" if keys is None else keys.keys.admin.primary
+    headers = {"authorization": f"Bearer {admin}"}
+    with httpx.Client(base_url=addresses[0], headers=headers, timeout=PATIENCE) as client:
+        yield client, service, keys
+    server.stop()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Service, Any]]:
+    with served(tmp_path_factory.mktemp("app")) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def client(site: tuple[httpx.Client, Service, Any]) -> httpx.Client:
+    return site[0]
+
+
+def test_rank_reward_and_look(client: httpx.Client) -> None:
+    ranked = client.post("/v1/rank", json=RANK | {"event": "a/b é"})
+    assert ranked.status_code == 201
+    assert ranked.json()["event"] == "a/b é"
+    assert sum(action["probability"] for action in ranked.json()["ranking"]) == pytest.approx(1)
+    path = "/v1/events/a%2Fb%20%C3%A9"
+    assert client.post(f"{path}/reward", json={"value": 0.25}).status_code == 204
+    event = client.get(path).json()
+    assert event["rewards"] == {"": 0.25}
+    assert event["answer"] == ranked.json()
+
+
+@pytest.mark.parametrize(
+    "where", ["personalizer/v1.0", "personalizer/v1.1-preview.3", "personalizer"]
+)
+def test_personalizer_in_its_three_versions(client: httpx.Client, where: str) -> None:
+    query = V2022 if where == "personalizer" else {}
+    ranked = client.post(f"/{where}/rank", json=OLD_RANK, params=query)
+    assert ranked.status_code == 201
+    event = ranked.json()["eventId"]
+    assert ranked.json()["rewardActionId"] in "ab"
+    reward = client.post(f"/{where}/events/{event}/reward", json={"value": 1}, params=query)
+    assert (reward.status_code, reward.content) == (204, b"")
+    assert client.post(f"/{where}/events/{event}/activate", params=query).status_code == 204
+
+
+def test_the_operators_calls_of_personalizer(site: tuple[httpx.Client, Service, Any]) -> None:
+    client, service, _ = site
+
+    def call(method: str, path: str, **others: Any) -> httpx.Response:
+        answer = client.request(method, f"/personalizer/v1.0/{path}", **others)
+        assert answer.status_code < 300, answer.text
+        return answer
+
+    configuration = call("GET", "configurations/service").json()
+    configuration["explorationPercentage"] = 0.4
+    assert call("PUT", "configurations/service", json=configuration).json() == configuration
+    assert service.decider.configuration.exploration == 0.4
+    policy = call("GET", "configurations/policy").json()
+    assert policy["name"] == "neural-rbmle-pc"
+    changed = {"name": "neural-ucb", "arguments": policy["arguments"] + " exploration=0.5"}
+    assert call("PUT", "configurations/policy", json=changed).json()["name"] == "neural-ucb"
+    wait_until(lambda: type(service.model.policy).__name__ == "NeuralUCB")
+    assert call("PUT", "configurations/policy", json=policy).json() == policy
+    wait_until(lambda: type(service.model.policy).__name__ == "NeuralRBMLEPC")
+    model = call("GET", "model")
+    assert model.headers["content-type"] == "application/octet-stream"
+    call("PUT", "model", content=model.content)
+    call("DELETE", "model")
+    learned(service)
+    assert set(call("GET", "model/properties").json()) == {"creationTime", "lastModifiedTime"}
+    assert set(call("GET", "logs/properties").json()["dateRange"]) == {"from", "to"}
+    assert call("GET", "evaluations").json() == []
+
+
+def test_what_an_operator_changed_holds_for_the_next_call(client: httpx.Client) -> None:
+    path = "/personalizer/v1.0/configurations/policy"
+    before, model = client.get(path).json(), client.get("/personalizer/v1.0/model").content
+    changed = {"name": "neural-ucb", "arguments": before["arguments"]}
+    assert client.put(path, json=changed).status_code == 200
+    assert client.get(path).json()["name"] == "neural-ucb"
+    refused = client.put("/personalizer/v1.0/model", content=model)
+    assert refused.status_code == 400  # it is of the policy that was before
+    assert client.put(path, json=before).json() == before
+    assert client.put("/personalizer/v1.0/model", content=model).status_code == 204
+    assert client.get("/readyz").status_code == 200
+
+
+def test_what_cannot_be_done_says_so(client: httpx.Client) -> None:
+    evaluation = {"name": "e", "startTime": "2026-01-01", "endTime": "2026-01-02", "policies": []}
+    refused = client.post("/personalizer/v1.0/evaluations", json=evaluation)
+    assert refused.status_code == 501
+    assert "rbmle log export" in refused.json()["error"]["message"]
+    foreign = {"name": "new", "arguments": "--cb_explore_adf --epsilon 0.2"}
+    refused = client.put("/personalizer/v1.0/configurations/policy", json=foreign)
+    assert refused.status_code == 400
+    assert "there is no policy 'new'" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "bias=abc",
+        "bias={[]:1}",
+        "bias=" + 1000 * "-" + "1",
+        "model=5",
+        "growth=7",
+        "model.network=Network(width=-3)",
+        "model.network=Network(width=1000000000)",
+        "model.likelihood=Network()",
+        "model.memory=Memory(keep='x')",
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused(client: httpx.Client, arguments: str) -> None:
+    settings = {"name": "neural-rbmle-pc", "arguments": arguments}
+    refused = client.put("/personalizer/v1.0/configurations/policy", json=settings)
+    assert refused.status_code == 400, refused.text
+    assert client.get("/readyz").status_code == 200
+
+
+def test_the_same_key_is_one_request(client: httpx.Client) -> None:
+    twice = {"idempotency-key": "once"}
+    first = client.post("/v1/rank", json=RANK, headers=twice)
+    assert client.post("/v1/rank", json=RANK, headers=twice).json() == first.json()
+    other = client.post("/v1/rank", json=RANK | {"context": {"who": "v"}}, headers=twice)
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
+    path = f"/v1/events/{first.json()['event']}/reward"
+    for value, status in ((1, 204), (1, 204), (0.5, 409)):
+        assert client.post(path, json={"value": value}, headers=twice).status_code == status
+
+
+def test_a_configuration_is_read_and_changed(client: httpx.Client) -> None:
+    before = client.get("/v1/configuration").json()
+    after = before | {"exploration": 0.3}
+    assert client.put("/v1/configuration", json=after).json() == after
+    refused = client.put("/v1/configuration", json=before | {"exploration": 3})
+    assert (refused.status_code, refused.json()["error"]["target"]) == (400, "exploration")
+    assert client.put("/v1/configuration", json=before).json() == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"actions": []}',
+        b'{"actions": [{"id": "a"}, {"id": "a"}]}',
+        b'{"actions": [{"id": "a"}], "more": 1}',
+        b'{"actions": [{"id": "a", "features": {"x": NaN}}]}',
+        b'{"actions": [{"id": "a", "features": {"x": 1e999}}]}',
+        b'{"actions": [{"id": "a", "features": {"x": 1e20}}]}',
+        b'{"actions": [{"id": "\\ud800"}]}',
+        b'{"actions": [{"id": "a"}], "context": {"a": {"b": {"c": 1}}}}',
+        b'{"actions": ' + b"[" * 100_000,
+        b'{"actions": [{"id": "a"}], "event": "' + b"x" * 257 + b'"}',
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_reason(client: httpx.Client, body: bytes) -> None:
+    refused = client.post("/v1/rank", content=body)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"]
+
+
+def test_a_large_body_is_refused_before_it_is_read(client: httpx.Client) -> None:
+    refused = client.post("/v1/rank", content=b"x" * (MOST_BYTES + 1))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
+
+
+def test_paths_and_methods_that_are_not_there(client: httpx.Client) -> None:
+    assert client.get("/v1/nothing").status_code == 404
+    assert client.get("/v1/events/nobody").status_code == 404
+    assert client.get("/nothing").status_code == 404
+    wrong = client.get("/v1/rank")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert client.post("/personalizer/rank", json=OLD_RANK).status_code == 400  # no api-version
+
+
+def test_keys_have_scopes(site: tuple[httpx.Client, Service, Any]) -> None:
+    client, _, keys = site
+    read = {"authorization": f"Bearer {keys.keys.read.secondary}"}
+    assert client.get("/v1/status", headers=read).status_code == 200
+    assert client.get("/metrics", headers=read).status_code == 200
+    refused = client.post("/v1/rank", json=RANK, headers=read)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
+    old = {"ocp-apim-subscription-key": keys.keys.admin.secondary, "authorization": ""}
+    assert client.post("/personalizer/v1.0/rank", json=OLD_RANK, headers=old).status_code == 201
+    for path in ("/v1/status", "/metrics"):
+        assert client.get(path, headers={"authorization": ""}).status_code == 401
+
+
+def test_pages_for_machines(client: httpx.Client) -> None:
+    assert client.get("/healthz").text == "alive\n"
+    assert client.get("/readyz").text == "ready\n"
+    figures = client.get("/metrics").text
+    for name in ("rbmle_requests_total", "rbmle_backlog_records", "rbmle_rewards_total"):
+        assert name in figures
+    document = client.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.")
+    assert "/v1/rank" in document["paths"]
+    assert client.get("/").headers["location"] == "/dashboard"
+
+
+def test_guessing_keys_is_slowed_down(tmp_path: Path) -> None:
+    with served(tmp_path) as (client, _, _keys):
+        wrong = {"authorization": "Bearer a-key-that-is-none"}
+        answers = [client.get("/v1/status", headers=wrong) for _ in range(11)]
+        assert {answer.status_code for answer in answers[:10]} == {401}
+        assert answers[10].status_code == 429
+        assert int(answers[10].headers["retry-after"]) > 0
+
+
+def test_without_keys_everybody_on_this_machine_may_ask(tmp_path: Path) -> None:
+    with served(tmp_path, has_keys=False) as (client, _, _keys):
+        assert client.post("/v1/rank", json=RANK, headers={"authorization": ""}).status_code == 201

@@ -1,0 +1,166 @@
+"""The service without its network: what survives a stop, and that the log alone gives the same model."""
+
+import io
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from rbmle import Bandit
+from rbmle.core.errors import FileError, SettingError
+from rbmle.features import Hashing
+from rbmle.policies.specification import policy_with
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.deciding.requests import ActivateRequest
+from rbmle.service.learning.checkpoints import Checkpoints, check_newest
+from rbmle.service.log.errors import LogRefused
+from rbmle.service.log.opening import LOG_FILE, open_log
+from rbmle.service.service import Service
+from tests.services import (
+    PATIENCE,
+    SMALL,
+    learned,
+    offer,
+    rank,
+    reward,
+    running,
+    small_start,
+    wait_until,
+)
+
+
+def busy(service: Service, events: int) -> None:
+    """Decide and reward, and leave some events without a reward."""
+    for i in range(events):
+        answer = rank(service, offer("a", "b", "c", who="uvw"[i % 3]))
+        if i % 4:
+            reward(service, answer.event, float(answer.chosen == "b"))
+
+
+@pytest.mark.parametrize(
+    "policy", ["neural-rbmle-pc", "neural-ucb", "neural-rbmle-ga", "neural-ts"]
+)
+def test_the_log_alone_gives_the_same_model_to_the_byte(policy: str, tmp_path: Path) -> None:
+    with running(small_start(tmp_path, policy)) as service:
+        busy(service, 60)
+        learned(service)
+        live = service.export_model()
+    for path in Checkpoints(tmp_path).paths():
+        path.unlink()
+    with running(small_start(tmp_path, policy)) as service:
+        assert service.export_model() == live
+        assert service.statistics.decisions == 60
+
+
+def test_a_checkpoint_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        busy(service, 30)
+        learned(service)
+        live, counts = service.export_model(), service.fold.joiner.counts
+    assert len(Checkpoints(tmp_path).paths()) == 1
+    with running(small_start(tmp_path)) as service:
+        assert service.fold.seq == service.writer.last
+        assert service.export_model() == live
+        assert service.fold.joiner.counts == counts
+        busy(service, 10)
+
+
+def test_a_checkpoint_equals_what_the_log_gives(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        busy(service, 30)
+        learned(service)
+    log = open_log(str(tmp_path / LOG_FILE), is_read_only=True)
+    assert check_newest(log, tmp_path) == []
+    (path,) = Checkpoints(tmp_path).paths()
+    path.write_bytes(path.read_bytes()[:-100])
+    (problem,) = check_newest(log, tmp_path)
+    assert "cannot be read" in problem
+    log.close()
+
+
+def test_damaged_and_foreign_checkpoints_are_passed_over(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder, seed in ((here, 1), (there, 2)):
+        with running(small_start(folder, seed=seed)) as service:
+            busy(service, 9)
+            learned(service)
+            live = service.export_model()
+    (own,), (foreign,) = Checkpoints(here).paths(), Checkpoints(there).paths()
+    (there / "checkpoint-9999999999999999.rbmle").write_bytes(own.read_bytes())
+    foreign.write_bytes(b"nonsense")
+    told: list[str] = []
+    with Service(small_start(there, seed=2), told.append) as service:
+        wait_until(lambda: service.problem is None)
+        assert service.export_model() == live
+    assert ["another log" in line or "cannot be read" in line for line in told] == [True, True]
+
+
+def test_another_model_in_an_old_log_has_to_be_asked_for(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        busy(service, 8)
+        learned(service)
+    with pytest.raises(SettingError, match="--new-model"):
+        Service(small_start(tmp_path, "neural-ucb"), told=print)
+    other = small_start(tmp_path, "neural-ucb", is_new_model=True)
+    with running(other) as service:
+        assert type(service.model.policy).__name__ == "NeuralUCB"
+        assert service.status().observations == 0
+        busy(service, 8)
+        learned(service)
+        assert service.status().observations == 6
+
+
+def test_a_folder_has_one_service(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)), pytest.raises(LogRefused):
+        Service(small_start(tmp_path), told=print)
+
+
+def test_models_are_reset_exported_and_imported(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        busy(service, 12)
+        learned(service)
+        exported = service.export_model()
+        assert Bandit.load(io.BytesIO(exported)).round == 9
+        service.reset().result(PATIENCE)
+        wait_until(lambda: service.status().observations == 0)
+        service.import_model(exported).result(PATIENCE)
+        wait_until(lambda: service.status().observations == 9)
+        assert service.export_model() == exported
+        with pytest.raises(FileError):
+            service.import_model(b"nonsense")
+    narrow = small_start(tmp_path / "other", featuriser=Hashing(bits=5))
+    with running(narrow) as other, pytest.raises(FileError, match="32 per arm"):
+        other.import_model(exported)
+
+
+def test_a_policy_is_changed_while_it_runs(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        model = service.model
+        other = type(model)(policy=policy_with("neural-ucb", SMALL), featuriser=model.featuriser)
+        service.remodel(other).result(PATIENCE)
+        wait_until(lambda: service.model == other)
+        busy(service, 4)
+
+
+def test_an_event_tells_what_became_of_it(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        assert service.event("nobody") is None
+        answer = rank(service, offer("a", "b", event="e/1", deferred=True))
+        found = service.event("e/1")
+        assert found is not None
+        assert (found.answer, found.is_active, found.is_closed) == (answer, False, False)
+        reward(service, "e/1", 0.5)
+        service.decider.activate(ActivateRequest(event="e/1")).result(PATIENCE)
+        found = service.event("e/1")
+        assert found is not None
+        assert (found.is_active, found.rewards) == (True, {"": 0.5})
+
+
+def test_time_passes_without_any_call(tmp_path: Path) -> None:
+    soon = ServiceConfiguration(reward_wait_time=timedelta(seconds=5), default_reward=-1.0)
+    with running(small_start(tmp_path, configuration=soon)) as service:
+        rank(service, offer("a", "b"))
+        bandit = service.fold.bandit
+        assert bandit is not None
+        wait_until(lambda: bandit.round == 1)
+        assert service.fold.joiner.counts.defaulted == 1
