@@ -6,7 +6,9 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -23,9 +25,9 @@ from rbmle.service.log import (
     open_log,
 )
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.postgres import PostgresLog
-from rbmle.service.log.postgres_server import connect
-from rbmle.service.log.row_codec import Cells
+from rbmle.service.log.postgres import INSERT, PostgresLog
+from rbmle.service.log.postgres_server import begin_appending, connect
+from rbmle.service.log.row_codec import Cells, cells_of
 from rbmle.service.log.sqlite import SQLiteLog
 from tests.contract.log_disk import OnDisk
 from tests.contract.log_liars import LIARS, InMemory
@@ -169,20 +171,23 @@ def test_a_log_is_its_owners_alone(on_disk: OnDisk) -> None:
     assert stat.S_IMODE(on_disk.path.parent.stat().st_mode) == 0o700
 
 
-def test_a_file_has_one_writer(on_disk: OnDisk) -> None:
-    with closing(on_disk.open()) as log:
-        with pytest.raises(LogRefused, match="has a writer already"):
-            on_disk.open()
-        child = subprocess.run(
-            [sys.executable, "-c", OPENS_AND_DIES, on_disk.path],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert "has a writer already" in child.stderr
-        log.append([row()])
-    with closing(on_disk.open()) as log:
-        assert log.last() == 1
+def test_processes_append_to_one_file_in_one_order(on_disk: OnDisk) -> None:
+    append_together(on_disk)
+
+
+def test_a_lease_on_a_file_is_one_process_s(on_disk: OnDisk) -> None:
+    lend_and_take(on_disk)
+    holds = [sys.executable, "-c", TAKES_LEASE, str(on_disk.path)]
+    with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"True\n"
+        with closing(on_disk.open()) as log:
+            lease = log.lease()
+            assert not lease.take()
+            child.kill()
+            child.wait()
+            assert lease.take()
+            lease.release()
 
 
 def test_a_writer_that_dies_leaves_its_rows_and_no_lock(on_disk: OnDisk) -> None:
@@ -310,17 +315,56 @@ def test_a_server_that_crashes_and_comes_back_has_every_row(on_server: OnServer)
         assert log.verify() == []
 
 
-def test_a_schema_has_one_writer_and_any_number_of_readers(on_server: OnServer) -> None:
-    with closing(on_server.open()) as log:
-        with pytest.raises(LogRefused, match="has a writer already"):
-            PostgresLog(on_server.url, lock_seconds=0.05)
-        with closing(open_log(on_server.url, is_read_only=True)) as reader:
-            log.append([row("a")])
-            assert [stored.row.event for stored in reader.read()] == ["a"]
-            with pytest.raises(LogUnavailable, match="reading only"):
-                reader.append([row("b")])
-    with closing(on_server.open()) as log:
-        assert log.last() == 1
+def test_sessions_append_to_one_schema_in_one_order(on_server: OnServer) -> None:
+    append_together(on_server)
+
+
+def test_a_lease_on_a_schema_is_one_session_s(on_server: OnServer) -> None:
+    lend_and_take(on_server)
+    with closing(on_server.open()) as log, closing(on_server.open()) as other:
+        lease, next_lease = log.lease(), other.lease()
+        assert lease.take()
+        on_server.server.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+        )
+        assert not lease.is_held()
+        assert next_lease.take()
+        next_lease.release()
+
+
+def test_readers_stand_beside_sessions_that_write(on_server: OnServer) -> None:
+    with (
+        closing(on_server.open()) as log,
+        closing(open_log(on_server.url, is_read_only=True)) as reader,
+    ):
+        log.append([row("a")])
+        assert [stored.row.event for stored in reader.read()] == ["a"]
+        with pytest.raises(LogUnavailable, match="reading only"):
+            reader.append([row("b")])
+
+
+def test_no_row_is_seen_before_one_that_commits_late(on_server: OnServer) -> None:
+    with (
+        closing(on_server.open()) as log,
+        closing(PostgresLog(on_server.url, lock_seconds=0.1)) as hasty,
+        closing(on_server.open()) as reader,
+        closing(connect(on_server.url)) as slow,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        log.append([row("a")])
+        assert begin_appending(slow) == 1
+        cells = [list(column) for column in zip(*cells_of(2, [row("late")]), strict=True)]
+        slow.execute(INSERT, cells)
+        waiting = threads.submit(log.append, [row("b")])
+        with pytest.raises(LogUnavailable) as refused:
+            hasty.append([row("c", "once")])
+        assert not refused.value.may_be_stored
+        assert [stored.row.event for stored in reader.read()] == ["a"]
+        slow.execute("COMMIT")
+        assert waiting.result(10) == 3
+        assert hasty.append([row("c", "once")]) == 4
+        assert [stored.row.event for stored in reader.read()] == ["a", "late", "b", "c"]
+        assert reader.verify() == []
 
 
 def test_schemas_that_hold_no_log_of_ours_are_refused(on_server: OnServer) -> None:
@@ -359,3 +403,50 @@ log = open_log(sys.argv[1])
 log.append([Row("kind", "event", None, 0, b"")])
 os._exit(0)
 """
+TAKES_LEASE = """
+import sys
+from rbmle.service.log import open_log
+lease = open_log(sys.argv[1]).lease()
+print(lease.take(), flush=True)
+sys.stdin.read()
+"""
+
+
+def append_together(place: OnDisk | OnServer) -> None:
+    """Append by three logs at a time: one order without gaps, and each request once."""
+
+    def append(name: str) -> int:
+        refused = 0
+        with closing(place.open()) as log:
+            for i in range(30):
+                log.append([row(name), row(name)])
+                error = raised(partial(log.append, [row(name, f"{i}")]))
+                refused += isinstance(error, DuplicateRequest)
+        return refused
+
+    with closing(place.open()) as reader, ThreadPoolExecutor(3) as threads:
+        writers = [threads.submit(append, name) for name in "abc"]
+        seen: list[int] = []
+        while not all(writer.done() for writer in writers):
+            seen += [stored.seq for stored in reader.read(len(seen))]
+        seen += [stored.seq for stored in reader.read(len(seen))]
+        assert sum(writer.result() for writer in writers) == 60
+        assert seen == list(range(1, 3 * 60 + 30 + 1))
+        for name in "abc":
+            events = [stored.row.request for stored in reader.of_event(name)]
+            assert events.count(None) == 60
+        assert reader.verify() == []
+
+
+def lend_and_take(place: OnDisk | OnServer) -> None:
+    """Take a lease, refuse it to another log, and let it go."""
+    with closing(place.open()) as log, closing(place.open()) as other:
+        lease, next_lease = log.lease(), other.lease()
+        assert not lease.is_held()
+        assert lease.take()
+        assert lease.take()
+        assert lease.is_held()
+        assert not next_lease.take()
+        lease.release()
+        assert next_lease.take()
+        next_lease.release()

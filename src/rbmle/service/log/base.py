@@ -50,8 +50,9 @@ class Stored:
 class Log(Protocol):
     """Rows in one total order.
 
-    One thread appends, and no second log appends to the same place. Any thread reads, at any time.
-    A read sees whole batches only, and only what a power cut leaves.
+    One thread of a log appends; other logs, in other processes, may append to the same place, and
+    then rows are numbered in the order in which they become visible. Any thread reads, at any time.
+    A read sees whole batches only, only what a power cut leaves, and no row after a later one.
     """
 
     def append(self, rows: Sequence[Row]) -> int:
@@ -93,6 +94,26 @@ class Log(Protocol):
         """Return every problem found by reading it all: gaps, damaged rows; none if it is sound."""
         ...
 
+    def lease(self) -> "Lease":
+        """Return a lease on the right to learn from this log; nobody has it before it is taken."""
+        ...
+
     def close(self) -> None:
         """Let go of the log. Closing twice is allowed; any other call is then LogUnavailable."""
+        ...
+
+
+class Lease(Protocol):
+    """A right that one process at most has at a time, until it lets go or ends."""
+
+    def take(self) -> bool:
+        """Return whether this process has it now; it does not wait for another one."""
+        ...
+
+    def is_held(self) -> bool:
+        """Return whether this process still has it; a lost connection loses it."""
+        ...
+
+    def release(self) -> None:
+        """Let another process have it."""
         ...

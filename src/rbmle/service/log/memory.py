@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rbmle.service.log.base import Row, Stored
+from rbmle.service.log.base import Lease, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.row_codec import (
     Cells,
@@ -77,6 +77,10 @@ class MemoryLog:
         self._check_open()
         return problems_of(self._kept[:])
 
+    def lease(self) -> Lease:
+        """Return a lease; the list is of this process alone."""
+        return _Held()
+
     def close(self) -> None:
         """Answer no more."""
         self._is_closed = True
@@ -84,6 +88,21 @@ class MemoryLog:
     def _check_open(self) -> None:
         if self._is_closed:
             raise LogUnavailable("the log is closed; open it again to use it")
+
+
+class _Held:
+    """A lease that nobody else wants."""
+
+    def take(self) -> bool:
+        """Return True."""
+        return True
+
+    def is_held(self) -> bool:
+        """Return True."""
+        return True
+
+    def release(self) -> None:
+        """Do nothing."""
 
 
 def _places(batch: Sequence[Cells]) -> dict[bytes, int]:

@@ -1,13 +1,14 @@
 """A log in PostgreSQL, through psycopg: one statement a batch, and no doubt about lost answers."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from rbmle.service.log import postgres_server as server
-from rbmle.service.log.base import Row, Stored
+from rbmle.service.log.base import Lease, Row, Stored
 from rbmle.service.log.errors import LogRefused, LogUnavailable
 from rbmle.service.log.pool import Pool
 from rbmle.service.log.row_codec import (
@@ -26,7 +27,6 @@ INSERT = (
     " %b::bytea[], %b::bigint[], %b::bytea[], %b::bigint[])"
 )
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM rbmle_log "
-LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,10 @@ class Batch:
 
 
 class PostgresLog:
-    """A log in the first schema of a URL's search path, for one process that writes.
+    """A log in the first schema of a URL's search path, for any number of processes.
 
     Lost connections are made again. It needs sessions of its own: no pooler of transactions.
-    `is_read_only` opens it beside a running writer. `lock_seconds` is how long to wait for another
-    writer to end.
+    `lock_seconds` is how long to wait for what others are appending.
     """
 
     def __init__(self, url: str, *, is_read_only: bool = False, lock_seconds: float = 5.0) -> None:
@@ -52,7 +51,6 @@ class PostgresLog:
         self._is_closed = False
         self._readers = Pool(lambda: server.connect_reader(url))
         self._writer: server.Connection | None = None
-        self._last = 0  # as far as the writing connection knows
         self._unsettled: Batch | None = None
         try:
             if is_read_only:
@@ -81,13 +79,10 @@ class PostgresLog:
             try:
                 return self._append(batch)
             except psycopg.errors.UniqueViolation as error:
-                self._unsettled = None
                 if error.diag.constraint_name != "rbmle_log_request":
                     raise self._unavailable("write", error, batch) from error
                 raise duplicate(batch, self._known(batch)) from None
             except psycopg.Error as error:
-                if not self._is_lost():  # the server answered: it did not store them
-                    self._unsettled = None
                 if is_last_try or not self._is_lost():
                     raise self._unavailable("write", error, batch) from error
             except LogRefused as error:  # the session before has not ended, or somebody came first
@@ -110,7 +105,7 @@ class PostgresLog:
 
     def last(self) -> int:
         """Return the seq of the last row."""
-        return int(self._ask(LAST)[0][0])
+        return int(self._ask(server.LAST)[0][0])
 
     def size(self) -> int:
         """Return the bytes of the table and its indexes."""
@@ -120,8 +115,12 @@ class PostgresLog:
         """Return the gaps and the damaged rows; the server itself checks no more when asked."""
         return problems_of(self._cells(0, None))
 
+    def lease(self) -> Lease:
+        """Return a lease by an advisory lock."""
+        return server.ServerLease(self._url)
+
     def close(self) -> None:
-        """End all sessions, and with them the lock."""
+        """End all sessions."""
         self._is_closed = True
         self._readers.close()
         if self._writer is not None:
@@ -132,20 +131,30 @@ class PostgresLog:
         return server.place(self._url)
 
     def _append(self, rows: tuple[Row, ...]) -> int:
-        """Store a batch, unless a try before has stored it."""
+        """Store a batch in one transaction, unless a try before has stored it."""
         connection = self._writing()
-        before, self._unsettled = self._unsettled, None
-        if before is not None and before.rows == rows and before.first <= self._last:
-            self._unsettled = before  # should this look fail as well
-            if self._has(connection, before):
-                self._unsettled = None
-                return before.first
-        first = self._last + 1
-        cells = cells_of(first, rows)
-        self._unsettled = Batch(first=first, rows=rows)
-        connection.execute(INSERT, [list(column) for column in zip(*cells, strict=True)])
+        before = self._unsettled
+        if before is not None and before.rows != rows:
+            before = self._unsettled = None
+        is_sent = False
+        try:
+            last = server.begin_appending(connection)
+            if before is not None and before.first <= last and self._has(connection, before):
+                first = before.first
+                connection.execute("COMMIT")
+            else:
+                first = last + 1
+                columns = [list(column) for column in zip(*cells_of(first, rows), strict=True)]
+                self._unsettled, is_sent = Batch(first=first, rows=rows), True
+                with connection.pipeline():  # what is prepared in one that fails is lost
+                    connection.execute(INSERT, columns, prepare=False)
+                    connection.execute("COMMIT", prepare=False)
+        except psycopg.Error:
+            with suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+                self._unsettled = None if is_sent else before  # the server stored nothing just now
+            raise
         self._unsettled = None
-        self._last += len(rows)
         return first
 
     def _has(self, connection: server.Connection, batch: Batch) -> bool:
@@ -156,11 +165,9 @@ class PostgresLog:
         return [tuple(row) for row in found] == cells_of(batch.first, batch.rows)
 
     def _writing(self) -> server.Connection:
-        """Return the connection that writes; a new one, with the lock, if the old one is lost."""
+        """Return the connection that writes; a new one if the old one is lost."""
         if self._writer is None or self._is_lost():
             self._writer = server.connect_writer(self._url, self._lock_seconds)
-            ((last,),) = self._writer.execute(LAST).fetchall()
-            self._last = int(str(last))
         return self._writer
 
     def _is_lost(self) -> bool:

@@ -1,13 +1,13 @@
-"""Connections to the PostgreSQL server of a log, its tables, and the lock of its writer."""
+"""Connections to the PostgreSQL server of a log, its tables, and its locks."""
 
 import psycopg
-from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rbmle.service.log.errors import LogRefused
 
 VERSION = 1
-LOCK = 0x52424D4C  # "RBML": the first half of the lock's number; the second is the schema's
+# "RBML", "RBMM": the first halves of the numbers of two locks; the second half is the schema's.
+APPENDING, LEARNING = 0x52424D4C, 0x52424D4D
 # What a URL may say otherwise. A server out of reach is noticed within seconds.
 PATIENCE = {
     "connect_timeout": "3",
@@ -44,6 +44,9 @@ CREATE TABLE rbmle_log_format (version integer NOT NULL);
 INSERT INTO rbmle_log_format VALUES ({VERSION});
 """
 
+LOCK = f"SELECT pg_advisory_xact_lock({APPENDING}, hashtext(current_schema()))"
+LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
+
 Connection = psycopg.Connection[tuple[object, ...]]
 
 
@@ -73,29 +76,72 @@ def connect_reader(url: str) -> Connection:
 
 
 def connect_writer(url: str, lock_seconds: float) -> Connection:
-    """Return the one connection that may write; make the tables if there are none.
-
-    The lock is the session's, and a session ends after its last transaction. So whoever has the
-    lock knows that nothing is still being stored by the session that had it before.
-    """
+    """Return a connection that may write; make the tables if there are none."""
     connection = connect(url)
     try:
         connection.execute(f"SET lock_timeout = {int(1000 * lock_seconds)}")
-        connection.execute(f"SELECT pg_advisory_lock({LOCK}, hashtext(current_schema()))")
-        connection.execute("SET lock_timeout = 0")
         if is_empty(connection, url):
             with connection.transaction():
-                connection.execute(TABLES)
-    except errors.LockNotAvailable:
-        connection.close()
-        raise LogRefused(
-            f"the log in {place(url)} has a writer already; stop it first, or choose another "
-            f"database or schema"
-        ) from None
+                connection.execute(LOCK)
+                if is_empty(connection, url):  # nobody was faster
+                    connection.execute(TABLES)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def begin_appending(connection: Connection) -> int:
+    """Begin a transaction in which no other one appends; return the seq of the last row.
+
+    A seq is given under the lock, and the lock is let go when the rows are visible. So nobody sees a
+    row before one with a smaller seq, and what a lost session was storing is there, or never will be.
+    """
+    found = connection.execute(f"BEGIN; {LOCK}; {LAST}")
+    while found.nextset():
+        pass
+    ((last,),) = found.fetchall()
+    return int(str(last))
+
+
+class ServerLease:
+    """A lease by an advisory lock of a session: it ends with the session, wherever that breaks."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: Connection | None = None
+
+    def take(self) -> bool:
+        """Return whether this process has it now; False too if the server is out of reach."""
+        if self.is_held():
+            return True
+        try:
+            self._connection = connect(self._url)
+            found = self._connection.execute(
+                f"SELECT pg_try_advisory_lock({LEARNING}, hashtext(current_schema()))"
+            ).fetchone()
+        except psycopg.Error:
+            found = None
+        if found != (True,):
+            self.release()
+        return self._connection is not None
+
+    def is_held(self) -> bool:
+        """Return whether the session that has it still lives."""
+        if self._connection is None:
+            return False
+        try:
+            self._connection.execute("SELECT 1")
+        except psycopg.Error:
+            self.release()
+            return False
+        return True
+
+    def release(self) -> None:
+        """End the session."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 def is_empty(connection: Connection, url: str) -> bool:

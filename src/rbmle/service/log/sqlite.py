@@ -1,4 +1,4 @@
-"""A log in a SQLite file, through apsw: write-ahead log, synced at each commit, one writer."""
+"""A log in a SQLite file, through apsw: write-ahead log, synced at each commit."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -10,7 +10,7 @@ from typing import Literal
 import apsw
 
 from rbmle.service.log import sqlite_file
-from rbmle.service.log.base import Row, Stored
+from rbmle.service.log.base import Lease, Row, Stored
 from rbmle.service.log.errors import LogDamaged, LogRefused, LogUnavailable
 from rbmle.service.log.pool import Pool
 from rbmle.service.log.row_codec import (
@@ -35,9 +35,9 @@ DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 
 
 class SQLiteLog:
-    """A log in one file (and its `-wal`, `-shm` and `-lock`), for one process that writes.
+    """A log in one file (and its `-wal`, `-shm` and `-lease`), for the processes of one machine.
 
-    `is_read_only` opens it beside a running writer. `vfs` names the file system that apsw is to use.
+    `vfs` names the file system that apsw is to use.
     `synchronous="NORMAL"` breaks the promise of a power cut; it is the control of its test.
     """
 
@@ -53,22 +53,16 @@ class SQLiteLog:
         self._path = Path(path).absolute()
         self._settings = (vfs, synchronous, checkpoint_pages)
         self._readers = Pool(lambda: sqlite_file.connect_reader(self._path, vfs))
-        self._lock: apsw.Connection | None = None
+        self._is_writable = not is_read_only
         self._writer: apsw.Connection | None = None
-        self._next: int | None = None  # the seq of the next row, if the last append went well
         with self._failures("open"):
             if is_read_only:
                 with self._readers.lent() as connection:
                     if sqlite_file.check_format(connection, self._path):
                         raise LogRefused(f"{self._path} is empty; a writer has to make the log")
                 return
-            self._lock = sqlite_file.lock(self._path)
-            try:
-                sqlite_file.make_private(self._path)
-                self._writer = sqlite_file.connect_writer(self._path, *self._settings)
-            except BaseException:
-                self._lock.close()
-                raise
+            sqlite_file.make_private(self._path)
+            self._writer = sqlite_file.connect_writer(self._path, *self._settings)
 
     def append(self, rows: Sequence[Row]) -> int:
         """Store rows in one transaction, all or none; return the seq of the first."""
@@ -78,7 +72,7 @@ class SQLiteLog:
         connection = self._writing()
         try:
             connection.execute("BEGIN IMMEDIATE")
-            first, self._next = self._next or _last(connection) + 1, None
+            first = _last(connection) + 1
             cells = cells_of(first, rows)
             for start in range(0, len(cells), MOST_ROWS):
                 some = cells[start : start + MOST_ROWS]
@@ -101,7 +95,6 @@ class SQLiteLog:
         except BaseException:
             self._roll_back(connection)
             raise
-        self._next = first + len(rows)
         return first
 
     def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:
@@ -141,14 +134,18 @@ class SQLiteLog:
             problems.append(str(damage))
         return problems
 
+    def lease(self) -> Lease:
+        """Return a lease by a lock on a file beside the log."""
+        return sqlite_file.FileLease(self._path)
+
     def close(self) -> None:
-        """Let go of the file and of the lock."""
+        """Let go of the file."""
+        self._is_writable = False
         self._readers.close()
-        for connection in (self._writer, self._lock):  # the lock last
-            if connection is not None:
-                with suppress(apsw.Error):  # of the last checkpoint; rows stay in the -wal file
-                    connection.close()
-        self._writer = self._lock = None
+        if self._writer is not None:
+            with suppress(apsw.Error):  # of the last checkpoint; rows stay in the -wal file
+                self._writer.close()
+        self._writer = None
 
     def _cells(self, after: int, limit: int | None) -> Iterator[Cells]:
         """Yield cells in their order, as they are."""
@@ -167,7 +164,7 @@ class SQLiteLog:
 
     def _writing(self) -> apsw.Connection:
         """Return the connection that writes; a new one if the old one had to be given up."""
-        if self._lock is None:
+        if not self._is_writable:
             raise LogUnavailable(f"the log {self._path} is closed, or open for reading only")
         if self._writer is None:
             with self._failures("open"):

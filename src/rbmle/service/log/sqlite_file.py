@@ -1,13 +1,18 @@
-"""The file of a SQLite log: made for its owner only, marked as ours, and written by one process."""
+"""The file of a SQLite log: made for its owner only, and marked as ours; and the lease beside it."""
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 
 from rbmle.service.log.errors import LogRefused
 
 MARK = 0x52424D4C  # SQLite's application_id: "RBML"
+Result = TypeVar("Result")
+
 VERSION = 1  # SQLite's user_version
 BUSY_MILLISECONDS = 5000  # while another connection opens or closes
 SCHEMA = """
@@ -38,22 +43,36 @@ def make_private(path: Path) -> None:
     _sync_folder(path.parent)
 
 
-def lock(path: Path) -> apsw.Connection:
-    """Return what keeps every other writer away until it is closed or its process ends.
+class FileLease:
+    """A lease by SQLite's own lock, on an empty file beside the log, whose users it leaves alone."""
 
-    The lock is SQLite's own, on an empty file beside the log, whose readers it leaves alone.
-    """
-    beside = path.with_name(f"{path.name}-lock")
-    make_private(beside)
-    connection = apsw.Connection(str(beside))
-    try:
-        connection.execute("BEGIN EXCLUSIVE")
-    except apsw.BusyError:
-        connection.close()
-        raise LogRefused(
-            f"the log {path} has a writer already; stop it first, or choose another folder"
-        ) from None
-    return connection
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}-lease")
+        self._connection: apsw.Connection | None = None
+
+    def take(self) -> bool:
+        """Return whether this process has it now."""
+        if self._connection is not None:
+            return True
+        make_private(self._path)
+        connection = apsw.Connection(str(self._path))
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except apsw.BusyError:
+            connection.close()
+            return False
+        self._connection = connection
+        return True
+
+    def is_held(self) -> bool:
+        """Return whether this process has it: only its end could take it away."""
+        return self._connection is not None
+
+    def release(self) -> None:
+        """Let another process have it."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 def connect_writer(path: Path, vfs: str | None, synchronous: str, pages: int) -> apsw.Connection:
@@ -61,18 +80,14 @@ def connect_writer(path: Path, vfs: str | None, synchronous: str, pages: int) ->
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
     try:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
-        is_new = check_format(connection, path)
+        check_format(connection, path)
         connection.pragma("synchronous", synchronous)
         connection.pragma("fullfsync", True)  # on macOS, fsync alone leaves data in the drive
         connection.pragma("checkpoint_fullfsync", True)
-        if connection.pragma("journal_mode", "wal") != "wal":
+        if _patiently(lambda: connection.pragma("journal_mode", "wal")) != "wal":
             raise LogRefused(f"the file system of {path} has no shared memory, which WAL needs")
         connection.wal_autocheckpoint(pages)
-        if is_new:
-            with connection:
-                connection.execute(SCHEMA)
-                connection.pragma("application_id", MARK)
-                connection.pragma("user_version", VERSION)
+        make_tables(connection, path)
         settle(connection)
     except BaseException:
         connection.close()
@@ -80,12 +95,37 @@ def connect_writer(path: Path, vfs: str | None, synchronous: str, pages: int) ->
     return connection
 
 
+def _patiently(deed: Callable[[], Result]) -> Result:
+    """Do what SQLite does not wait for while another process does the same."""
+    end = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            return deed()
+        except apsw.BusyError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def make_tables(connection: apsw.Connection, path: Path) -> None:
+    """Make the tables of a log in an empty file, unless another process is faster."""
+    if not check_format(connection, path):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        if check_format(connection, path):
+            connection.execute(SCHEMA)
+            connection.pragma("application_id", MARK)
+            connection.pragma("user_version", VERSION)
+    connection.execute("COMMIT")
+
+
 def settle(connection: apsw.Connection) -> None:
     """Put on disk what can be read: a killed process may have written rows and not yet synced them.
 
     Without this, a service that starts again would answer by rows that a power cut still takes.
     """
-    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    _patiently(lambda: connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
 
 
 def connect_reader(path: Path, vfs: str | None) -> apsw.Connection:
