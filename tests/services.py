@@ -9,10 +9,11 @@ from typing import Any
 
 from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
+from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot
+from rbmle.service.learning.start import Start
 from rbmle.service.log.records import NO_FEATURES, packed
 from rbmle.service.service import Service
-from rbmle.service.start import Start
 
 SMALL = "model.network=Network(width=8) model.memory=Memory(keep='window',size=500)"
 PATIENCE = 60.0  # seconds, on a busy machine
@@ -46,15 +47,22 @@ def learned(service: Service) -> None:
     """Wait until all that is in the log is learned, and decides."""
 
     def is_learned() -> bool:
-        published, bandit = service.learner.published, service.fold.bandit
+        published, bandit = service.published, service.fold.bandit
         return (
-            service.fold.seq == service.writer.last
+            service.fold.seq >= service.writer.last
             and published is not None
             and bandit is not None
             and published.bandit.round == bandit.round
+            and service.report.seq == service.fold.seq
         )
 
     wait_until(is_learned)
+
+
+def configure(service: Service, configuration: ServiceConfiguration) -> None:
+    """Change the configuration, and wait until decisions follow it."""
+    service.configure(configuration).result(PATIENCE)
+    wait_until(lambda: service.decider.configuration == configuration)
 
 
 def offer(

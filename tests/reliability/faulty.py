@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 from rbmle.cli import main
+from rbmle.service import supervisor
 
 FULL, UNSYNCABLE, STUCK = "full", "unsyncable", "stuck"
 LOOK_SECONDS = 0.01
@@ -54,5 +55,7 @@ class FaultyFile(apsw.VFSFile):
 
 
 if __name__ == "__main__":
-    disk = FaultyDisk(Path(sys.argv.pop(1)))
+    folder = sys.argv.pop(1)
+    disk = FaultyDisk(Path(folder))
+    supervisor.PROGRAM = (sys.executable, "-m", "tests.reliability.faulty", folder)
     main()

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from rbmle.cli import main
-from rbmle.service import service
+from rbmle.service import front_end, supervisor
 from rbmle.service.log.base import Row
 from rbmle.service.log.writer import Call, Done, Writer
 
@@ -32,5 +32,6 @@ class HastyWriter(Writer):
 
 
 if __name__ == "__main__":
-    service.Writer = HastyWriter  # type: ignore[attr-defined]  # that is the control
+    front_end.Writer = HastyWriter  # type: ignore[attr-defined]  # that is the control
+    supervisor.PROGRAM = (sys.executable, "-m", "tests.reliability.hasty", str(SECONDS))
     main()

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,9 +107,9 @@ class Running:
                 await asyncio.sleep(0.01)
 
     async def kill(self) -> None:
-        """End it at once, whatever it does."""
-        if self.is_alive:
-            self._process.kill()
+        """End all of its processes at once, whatever they do."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         await self._process.wait()
         await self._reader
 
@@ -136,7 +137,7 @@ async def spawned(setup: Setup) -> AsyncIterator[Running]:
     """Yield a service that was just started; it is killed in the end, if it still lives."""
     begun = time.monotonic()
     process = await asyncio.create_subprocess_exec(
-        *setup.command(), cwd=ROOT, stderr=asyncio.subprocess.PIPE
+        *setup.command(), cwd=ROOT, stderr=asyncio.subprocess.PIPE, start_new_session=True
     )
     service = Running(process, begun)
     try:

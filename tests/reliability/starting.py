@@ -24,6 +24,7 @@ from rbmle.service.configuration import LearningMode
 from rbmle.service.learning.checkpoints import Checkpoints
 from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.model import MEMORY, Model
+from rbmle.service.learning.start import Start
 from rbmle.service.log import Log, Row, open_log
 from rbmle.service.log.records import (
     OPERATOR,
@@ -39,7 +40,6 @@ from rbmle.service.log.records import (
     packed,
 )
 from rbmle.service.settings import read_settings
-from rbmle.service.start import Start
 from rbmle.service.statistics import Statistics
 from tests.reliability.running import ROOT, Setup, listening
 from tests.reliability.visitors import ACTIONS, rank_request

@@ -13,7 +13,6 @@ from rbmle.policies.specification import policy_with
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import ActivateRequest
 from rbmle.service.learning.checkpoints import Checkpoints, check_newest
-from rbmle.service.log.errors import LogRefused
 from rbmle.service.log.opening import LOG_FILE, open_log
 from rbmle.service.service import Service
 from tests.services import (
@@ -48,6 +47,7 @@ def test_the_log_alone_gives_the_same_model_to_the_byte(policy: str, tmp_path: P
     for path in Checkpoints(tmp_path).paths():
         path.unlink()
     with running(small_start(tmp_path, policy)) as service:
+        learned(service)
         assert service.export_model() == live
         assert service.statistics.decisions == 60
 
@@ -104,15 +104,35 @@ def test_another_model_in_an_old_log_has_to_be_asked_for(tmp_path: Path) -> None
     other = small_start(tmp_path, "neural-ucb", is_new_model=True)
     with running(other) as service:
         assert type(service.model.policy).__name__ == "NeuralUCB"
+        learned(service)
         assert service.status().observations == 0
         busy(service, 8)
         learned(service)
         assert service.status().observations == 6
 
 
-def test_a_folder_has_one_service(tmp_path: Path) -> None:
-    with running(small_start(tmp_path)), pytest.raises(LogRefused):
-        Service(small_start(tmp_path), told=print)
+def test_two_services_in_one_folder_are_one(tmp_path: Path) -> None:
+    told: list[str] = []
+    with (
+        running(small_start(tmp_path)) as first,
+        Service(small_start(tmp_path), told=told.append) as second,
+    ):
+        wait_until(lambda: second.problem is None)
+        busy(first, 4)
+        answer = rank(second, offer("a", "b", event="of the second"))
+        assert rank(first, offer("a", "b")).event != answer.event
+        found = first.event("of the second")
+        assert found is not None
+        assert found.answer == answer
+        wait_until(lambda: first.fold.seq == second.fold.seq == first.log.last())
+        assert first.export_model() == second.export_model()
+        assert (first.learner.is_leading, second.learner.is_leading) == (True, False)
+        first.learner.stop()
+        wait_until(lambda: second.learner.is_leading)
+        assert told == ["this learner has the lease now, and publishes"]
+        busy(second, 4)
+        learned(second)
+        wait_until(lambda: first.published is not None and first.published.seq >= second.fold.seq)
 
 
 def test_models_are_reset_exported_and_imported(tmp_path: Path) -> None:

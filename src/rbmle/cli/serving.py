@@ -1,10 +1,9 @@
-"""The decision service: `rbmle serve` and `rbmle key`."""
+"""The decision service: `rbmle serve`, its parts `rbmle front` and `rbmle learn`, and `rbmle key`."""
 
-import gc
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,53 +11,64 @@ from rbmle.cli.app import app
 from rbmle.cli.extras import require
 from rbmle.core.errors import SettingError
 
-SWITCH_SECONDS = 0.001  # after which a thread that computes lets another one on
+if TYPE_CHECKING:
+    from rbmle.service.settings import Settings
+
 TRY = (
     'curl -H "Authorization: Bearer $(rbmle key --data {data})" {address}/v1/rank -d \'{{"context": '
     '{{"time": "morning"}}, "actions": [{{"id": "tea"}}, {{"id": "coffee"}}]}}\''
 )
 
 
+Config = Annotated[
+    Path | None, typer.Option(help="A TOML file; options on the command line take precedence.")
+]
+Host = Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.")]
+Port = Annotated[int | None, typer.Option(help="8080; 0 for a free one.")]
+Data = Annotated[str | None, typer.Option(help="Folder of log, keys and checkpoints.")]
+LogAddress = Annotated[str | None, typer.Option(help="postgresql://…, else a file in the folder.")]
+PolicyName = Annotated[str | None, typer.Option(help="As rbmle policies lists them.")]
+PolicySettings = Annotated[
+    str | None, typer.Option("--set", help="key=value of the policy, with spaces between.")
+]
+Seed = Annotated[int | None, typer.Option(help="Of the model; random, and kept in the log.")]
+NewModel = Annotated[
+    bool | None, typer.Option("--new-model", help="Begin another model in an old log.")
+]
+Certificate = Annotated[str | None, typer.Option(help="TLS: a PEM file.")]
+PrivateKey = Annotated[str | None, typer.Option(help="TLS: its key, if in another file.")]
+Proxies = Annotated[str | None, typer.Option(help="Whose X-Forwarded headers are believed.")]
+NoKeys = Annotated[
+    bool | None, typer.Option("--no-keys", help="Let everybody on this machine ask.")
+]
+Supervised = Annotated[bool, typer.Option("--supervised", hidden=True)]
+
+
 @app.command()
 def serve(
-    config: Annotated[
-        Path | None, typer.Option(help="A TOML file; options on the command line take precedence.")
-    ] = None,
-    host: Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option(help="8080; 0 for a free one.")] = None,
-    data: Annotated[str | None, typer.Option(help="Folder of log, keys and checkpoints.")] = None,
-    log: Annotated[
-        str | None, typer.Option(help="postgresql://…, else a file in the folder.")
-    ] = None,
-    policy: Annotated[str | None, typer.Option(help="As rbmle policies lists them.")] = None,
-    policy_settings: Annotated[
-        str | None, typer.Option("--set", help="key=value of the policy, with spaces between.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Of the model; random, and kept in the log.")
-    ] = None,
-    new_model: Annotated[
-        bool | None, typer.Option("--new-model", help="Begin another model in an old log.")
-    ] = None,
-    certificate: Annotated[str | None, typer.Option(help="TLS: a PEM file.")] = None,
-    private_key: Annotated[
-        str | None, typer.Option(help="TLS: its key, if in another file.")
-    ] = None,
-    proxies: Annotated[
-        str | None, typer.Option(help="Whose X-Forwarded headers are believed.")
-    ] = None,
-    no_keys: Annotated[
-        bool | None, typer.Option("--no-keys", help="Let everybody on this machine ask.")
-    ] = None,
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    workers: Annotated[int | None, typer.Option(help="Front ends on the port; 1.")] = None,
+    data: Data = None,
+    log: LogAddress = None,
+    policy: PolicyName = None,
+    policy_settings: PolicySettings = None,
+    seed: Seed = None,
+    new_model: NewModel = None,
+    certificate: Certificate = None,
+    private_key: PrivateKey = None,
+    proxies: Proxies = None,
+    no_keys: NoKeys = None,
 ) -> None:
     """Decide and learn behind HTTP, with a durable log; RBMLE_KEY sets the first key."""
-    gc.disable()  # until all is loaded, which makes objects by the hundred thousand and no cycles
     require("serve")
     from rbmle.service.settings import read_settings
 
     given = {
         "host": host,
         "port": port,
+        "workers": workers,
         "data": data,
         "log": log,
         "policy": policy,
@@ -71,40 +81,94 @@ def serve(
         "no_keys": no_keys,
     }
     settings = read_settings(config, given)
-    start, binding = settings.start(), settings.binding()
+    from rbmle.service.supervisor import serve as serve_until_stopped
 
-    from rbmle.service.access.keys import KeyRing
-    from rbmle.service.http.app import Application
-    from rbmle.service.http.logging import configure_logging
-    from rbmle.service.http.server import Server
-    from rbmle.service.service import Service
+    raise typer.Exit(serve_until_stopped(settings, lambda address: _welcome(settings, address)))
 
-    configure_logging()
-    Path(settings.data).mkdir(parents=True, exist_ok=True)
-    keys = None if settings.no_keys else KeyRing(settings.keys_path, os.environ.get("RBMLE_KEY"))
-    service = Service(start, told=_tell)
 
-    def started(address: str) -> None:
-        lines = [f"rbmle serves at {address}, and remembers in {start.log or start.data}"]
-        if keys is None:
-            lines.append("There are no keys: everybody on this machine may ask.")
-            line = TRY.replace('-H "Authorization: Bearer $(rbmle key --data {data})" ', "")
-        else:
-            lines.append(f"Keys are in {keys.path}, for your eyes only; rbmle key prints one.")
-            line = TRY
-        lines.append(f"Look at it: {address}/dashboard")
-        lines.append(f"Try it: {line.format(data=settings.data, address=address)}")
-        _tell("\n".join(lines))
+@app.command()
+def front(
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    data: Data = None,
+    log: LogAddress = None,
+    certificate: Certificate = None,
+    private_key: PrivateKey = None,
+    proxies: Proxies = None,
+    no_keys: NoKeys = None,
+    supervised: Supervised = False,
+) -> None:
+    """Decide behind HTTP with the model that a learner publishes, on this machine or another."""
+    require("serve")
+    from rbmle.service.supervisor import FRONT, run_supervised
 
-    _spare_the_collector()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    application = Application(service, keys)
-    server = Server(application, binding, started, lambda: application.turns)
-    application.stopping = lambda: server.is_stopping
-    try:
-        server.run()
-    finally:
-        service.close()
+    if supervised:
+        run_supervised(FRONT)
+        return
+    from rbmle.service.roles import run_front_end
+    from rbmle.service.settings import read_settings
+
+    given = {
+        "host": host,
+        "port": port,
+        "data": data,
+        "log": log,
+        "certificate": certificate,
+        "private_key": private_key,
+        "proxies": proxies,
+        "no_keys": no_keys,
+    }
+    settings = read_settings(config, given)
+    run_front_end(settings, lambda address: _welcome(settings, address))
+
+
+@app.command()
+def learn(
+    config: Config = None,
+    data: Data = None,
+    log: LogAddress = None,
+    policy: PolicyName = None,
+    policy_settings: PolicySettings = None,
+    seed: Seed = None,
+    new_model: NewModel = None,
+    supervised: Supervised = False,
+) -> None:
+    """Learn from a log, and publish models for its front ends; a second learner stands by."""
+    require("serve")
+    from rbmle.service.supervisor import LEARN, run_supervised
+
+    if supervised:
+        run_supervised(LEARN)
+        return
+    from rbmle.service.roles import run_learner
+    from rbmle.service.settings import read_settings
+
+    given = {
+        "data": data,
+        "log": log,
+        "policy": policy,
+        "policy_settings": policy_settings,
+        "seed": seed,
+        "new_model": new_model,
+    }
+    settings = read_settings(config, given)
+    where = settings.log or settings.data
+    run_learner(settings, lambda: _tell(f"rbmle learns from {where}"))
+
+
+def _welcome(settings: "Settings", address: str) -> None:
+    """Tell where the service is, and how to try it."""
+    lines = [f"rbmle serves at {address}, and remembers in {settings.log or settings.data}"]
+    line = TRY
+    if settings.no_keys:
+        lines.append("There are no keys: everybody on this machine may ask.")
+        line = TRY.replace('-H "Authorization: Bearer $(rbmle key --data {data})" ', "")
+    else:
+        lines.append(f"Keys are in {settings.keys_path}, for your eyes only; rbmle key prints one.")
+    lines.append(f"Look at it: {address}/dashboard")
+    lines.append(f"Try it: {line.format(data=settings.data, address=address)}")
+    _tell("\n".join(lines))
 
 
 @app.command()
@@ -131,13 +195,6 @@ def key(
     ring = KeyRing(path, os.environ.get("RBMLE_KEY"))
     keys = ring.rotate(which, where) if rotate else ring.keys
     typer.echo(getattr(getattr(keys, scope.lower()), where.value))
-
-
-def _spare_the_collector() -> None:
-    """Let Python look for lost cycles seldom: it stops all threads for tens of milliseconds."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-    gc.enable()
 
 
 def _tell(message: str) -> None:

@@ -8,18 +8,21 @@ from typing import BinaryIO
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file beside the path, which takes its place when all is on disk."""
+def written_whole(path: Path, *, is_synced: bool = True) -> Iterator[BinaryIO]:
+    """Yield a file beside the path, which takes its place when all is written, and on disk if `is_synced`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(scratch, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if is_synced:
+                os.fsync(file.fileno())
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
+    if not is_synced:
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # the new name is on disk too

@@ -126,6 +126,12 @@ class Learner:
         twin.is_snapshot = True
         return twin
 
+    def with_learned(self, learned: Learned) -> "Learner":
+        """Return a snapshot that has learned this."""
+        twin = self._twin(lambda _: learned)
+        twin.is_snapshot = True
+        return twin
+
     def copy(self) -> "Learner":
         """Return a learner that knows the same, and shares nothing."""
         return self._twin(deepcopy)

@@ -21,12 +21,14 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.encoding import Encoder, Places
 from rbmle.core.errors import FileError
 from rbmle.core.files import written_whole
+from rbmle.core.learning import Learned
 from rbmle.core.policy import Policy
 from rbmle.core.trees import leaves, replaced
 
 FORMAT = "rbmle bandit"
 VERSION = 2
 MANIFEST = "manifest.json"
+Parts = tuple[dict[str, np.ndarray], dict[str, float | int], int]
 OURS = "rbmle."  # the only package whose classes a file may name
 
 
@@ -71,6 +73,19 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
             undated = zipfile.ZipInfo(f"{name}.npy")
             with zipped.open(undated, "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, arrays[name], allow_pickle=False)
+
+
+def snapshot_of(snapshot: Bandit, parts: Parts) -> Bandit:
+    """Return a snapshot with the parts of another one of the same settings; nothing is copied."""
+    arrays, numbers, round = parts
+    now = snapshot.learner.now
+    learned = Learned(state=replaced(now.state, arrays, numbers), arms=now.arms, round=round)
+    return snapshot._with(snapshot.learner.with_learned(learned))
+
+
+def parts_of(snapshot: Bandit) -> Parts:
+    """Return what a snapshot decides by: arrays and numbers by name, and its round."""
+    return *leaves(snapshot.state), snapshot.round
 
 
 def load(

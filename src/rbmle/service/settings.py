@@ -12,7 +12,7 @@ from rbmle.policies.specification import policy_with
 from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
 from rbmle.service.http.binding import Binding
 from rbmle.service.learning.model import DEFAULT_POLICY, bounded
-from rbmle.service.start import CHECKPOINT_SECONDS, Start
+from rbmle.service.learning.start import CHECKPOINT_SECONDS, Start
 
 DATA = "rbmle-data"
 KEYS_FILE = "keys.json"
@@ -45,7 +45,13 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     private_key: str | None = None
     proxies: str = ""
     connections: int = 1_000
+    workers: int = 1  # front ends
     no_keys: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for what cannot be."""
+        if self.workers < 1:
+            raise SettingError(f"`workers` must be at least 1, got {self.workers}")
 
     def start(self) -> Start:
         """Return how the service starts, or raise SettingError."""

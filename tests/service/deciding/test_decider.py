@@ -20,7 +20,7 @@ from rbmle.service.deciding.requests import (
 from rbmle.service.log.errors import DuplicateRequest
 from rbmle.service.log.records import NO_FEATURES, Decided, decoded, packed
 from rbmle.service.service import Service
-from tests.services import PATIENCE, learned, offer, rank, reward, running, small_start
+from tests.services import PATIENCE, configure, learned, offer, rank, reward, running, small_start
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +125,11 @@ def test_slots_show_each_action_once(service: Service) -> None:
 @pytest.mark.parametrize("mode", [LearningMode.APPRENTICE, LearningMode.LOGGING_ONLY])
 def test_outside_of_online_mode_the_baseline_is_shown(service: Service, mode: LearningMode) -> None:
     before = service.decider.configuration
-    service.decider.configuration = replace(before, learning_mode=mode)
+    configure(service, replace(before, learning_mode=mode))
     try:
         answer = rank(service, offer("a", "b", "c", event=f"mode-{mode}", excluded=["a"]))
     finally:
-        service.decider.configuration = before
+        configure(service, before)
     assert answer.chosen == "b"
     assert [action.probability for action in answer.ranking] == [1, 0, 0]
     decided = decision(service, f"mode-{mode}")
@@ -139,11 +139,11 @@ def test_outside_of_online_mode_the_baseline_is_shown(service: Service, mode: Le
 
 def test_without_exploration_the_best_is_certain(service: Service) -> None:
     before = service.decider.configuration
-    service.decider.configuration = replace(before, exploration=0.0)
+    configure(service, replace(before, exploration=0.0))
     try:
         answer = rank(service, offer("a", "b", "c"))
     finally:
-        service.decider.configuration = before
+        configure(service, before)
     assert [action.probability for action in answer.ranking] == [1, 0, 0]
 
 

@@ -18,10 +18,10 @@ from rbmle.service.deciding.requests import (
     RewardRequest,
     StatusAnswer,
 )
+from rbmle.service.front_end import FrontEnd
 from rbmle.service.learning.model import bounded, default_policy
 from rbmle.service.log.errors import DuplicateRequest, LogUnavailable
 from rbmle.service.log.records import OPERATOR
-from rbmle.service.service import Service
 
 MOST_WAITING = 10_000  # calls that are queued for the log; more are sent away
 LEARNED_LOOKS, LEARNED_SECONDS = 100, 0.02  # for whether a change of the model is in force
@@ -39,7 +39,7 @@ class ModelTimes:
 class Calls:
     """The service as coroutines of one loop."""
 
-    def __init__(self, service: Service, waiting: Waiting) -> None:
+    def __init__(self, service: FrontEnd, waiting: Waiting) -> None:
         self.service = service
         self.waiting = waiting
         self._operating = asyncio.Lock()  # who changes the model sees what was changed before
@@ -120,7 +120,7 @@ class Calls:
         """Return when the model was begun and last changed."""
         rows = await asyncio.to_thread(self.service.log.of_event, OPERATOR)
         created = max(s.row.time for s in rows if s.row.kind != "configured")
-        published = self.service.learner.published
+        published = self.service.published
         modified = created if published is None else max(created, published.time)
         return ModelTimes(_date(created), _date(modified))
 
@@ -136,9 +136,10 @@ class Calls:
     async def _in_force(self, stored: "Future[int]") -> None:
         """Wait until something is on disk and decides; if the learner is far behind, only for the first."""
         await self._stored(stored)
-        learner, seq = self.service.learner, stored.result()
+        seq = stored.result()
         for _ in range(LEARNED_LOOKS):
-            if learner.published is not None and learner.published.seq >= seq:
+            published = self.service.published
+            if published is not None and published.seq >= seq:
                 return
             await asyncio.sleep(LEARNED_SECONDS)
 

@@ -10,8 +10,8 @@ from rbmle.service.api.dialects import Wire
 from rbmle.service.api.faults import Fault, Problem, TooLargeError, TooSlowError
 from rbmle.service.api.replies import Answer
 from rbmle.service.deciding.decider import ConflictError, InFlightError
+from rbmle.service.front_end import NotReadyError
 from rbmle.service.log.errors import LogUnavailable
-from rbmle.service.service import NotReadyError
 
 RETRY_SECONDS = 1
 

@@ -72,11 +72,15 @@ class Decider:
     """Decides with the published model, and writes before it answers."""
 
     def __init__(self, log: Log, writer: Writer, published: Callable[[], Published]) -> None:
-        self.configuration = ServiceConfiguration()
         self._log = log
         self._writer = writer
         self._published = published
         self._ids = _fresh_ids()
+
+    @property
+    def configuration(self) -> ServiceConfiguration:
+        """Return how the service is configured."""
+        return self._published().configuration
 
     def rank(self, request: RankRequest, key: str | None = None) -> Proposal:
         """Return an answer that is being written; raise FeatureError for features that cannot be read."""
@@ -88,7 +92,8 @@ class Decider:
 
         With an event id, or with a key where there is none, a repeated request is one event.
         """
-        published, configuration = self._published(), self.configuration
+        published = self._published()
+        configuration = published.configuration
         events = [self._event(request.event, key) for request, key in asked]
         requests = [request for request, _ in asked]
         drafts = []

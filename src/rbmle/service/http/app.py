@@ -23,12 +23,12 @@ from rbmle.service.api.replies import Answer
 from rbmle.service.api.waiting import Waiting
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.routes import routes
+from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.metrics import Metrics
 from rbmle.service.http.overviews import overview_of
 from rbmle.service.http.receiving import Receive, Send, receive_body
 from rbmle.service.http.receiving import Scope as Connection
 from rbmle.service.http.turns import Turns
-from rbmle.service.service import Service
 
 MOST_BYTES = 2**20  # of a body
 MOST_MODEL_BYTES = 2**28
@@ -39,7 +39,7 @@ STORE_SECONDS = 0.75  # in which a write is on disk, or refused
 class Application:
     """The service behind HTTP; an ASGI application, and what its dashboard shows."""
 
-    def __init__(self, service: Service, keys: KeyRing | None) -> None:
+    def __init__(self, service: FrontEnd, keys: KeyRing | None) -> None:
         """Answer for a service; without keys everybody may ask."""
         self.service = service
         self.admission = Admission(keys)

@@ -15,8 +15,8 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from rbmle.service.front_end import FrontEnd
 from rbmle.service.log.timings import Timings
-from rbmle.service.service import Service
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 _REWARDS = ("joined", "defaulted", "duplicate", "late", "orphan")
@@ -25,7 +25,7 @@ _REWARDS = ("joined", "defaulted", "duplicate", "late", "orphan")
 class Metrics(Collector):
     """What is counted of requests, in plain numbers: 2 µs a request, where Prometheus' own took 60."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: FrontEnd) -> None:
         self.requests: Counter[str] = Counter()  # by what was asked
         self.errors: Counter[str] = Counter()  # by status
         self.timings = Timings()
@@ -70,31 +70,27 @@ class Metrics(Collector):
 class _Live(Collector):
     """Figures that the service knows by itself."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: FrontEnd) -> None:
         self._service = service
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures as they are now."""
         service = self._service
-        status, counts, learner = service.status(), service.fold.joiner.counts, service.learner
+        status, report, published = service.status(), service.report, service.published
+        counts = report.counts
         rewards = CounterMetricFamily("rbmle_rewards", "What became of rewards", labels=["fate"])
         for fate in _REWARDS:
             rewards.add_metric([fate], getattr(counts, fate))
         yield rewards
         yield CounterMetricFamily("rbmle_decisions", "Events decided", counts.decided)
-        published = learner.published
         age = 0.0 if published is None else max(0.0, time.time() - published.time / 1000)
         for name, text, value in (
             ("rbmle_backlog_records", "Records that wait to be learned", status.backlog),
             ("rbmle_log_records", "Records of the log", status.records),
-            ("rbmle_log_bytes", "Size of the log", learner.log_bytes),
+            ("rbmle_log_bytes", "Size of the log", report.log_bytes),
             ("rbmle_model_observations", "Observations of the model", status.observations),
             ("rbmle_model_age_seconds", "Since the last record of the model that decides", age),
-            (
-                "rbmle_pending_events",
-                "Events that may be rewarded",
-                len(service.fold.joiner.pending),
-            ),
+            ("rbmle_pending_events", "Events that may be rewarded", report.pending),
             ("rbmle_commit_p99_seconds", "Of transactions", service.writer.timings.quantile(0.99)),
             ("rbmle_ready", "Whether it can decide and learn", service.problem is None),
         ):

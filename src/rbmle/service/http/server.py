@@ -5,7 +5,7 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
@@ -41,14 +41,19 @@ class Server:
         self.binding = binding
         self._server = _Uvicorn(app, binding, started, taker)
 
-    def run(self) -> None:
-        """Serve until stopped; raise ServerError if that cannot begin, or did not end well.
+    def run(self, sockets: Sequence[socket.socket] | None = None) -> None:
+        """Serve until stopped, on these sockets or on those of its binding.
+
+        Raise ServerError if that cannot begin, or did not end well.
 
         When it listens, `started` is called with the address. When it is stopped, nothing more is
         accepted, running requests are finished, and then the application shuts down.
         """
-        with bound(self.binding) as sockets:
-            self._server.run(sockets)
+        if sockets is None:
+            with bound(self.binding) as own:
+                self._server.run(own)
+        else:
+            self._server.run(list(sockets))
         if self._server.lifespan.shutdown_failed:
             raise ServerError("the application did not shut down well; its log says why")
 

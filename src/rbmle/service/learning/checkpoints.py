@@ -156,6 +156,20 @@ def check_newest(log: Log, folder: Path | None) -> list[str]:
     return []
 
 
+def folded(log: Log, folder: Path) -> Fold:
+    """Return what the whole log comes to: from the newest checkpoint on, if there is one that fits."""
+    fold = Fold(log=log, make=Model.from_json)
+    for found in Checkpoints(folder).restore(log):
+        if found.state is not None and found.bandit is not None:
+            state = found.state
+            fold.resume(state.settings, found.bandit, state.joined, state.budget)
+            break
+    for stored in log.read(fold.seq):
+        fold.take(stored)
+    fold.learn()
+    return fold
+
+
 def origin_of(log: Log) -> str:
     """Return what tells a log from all others: its first record, which has the seed of its model."""
     first = next(iter(log.read(0, 1)), None)

@@ -1,225 +1,283 @@
-"""The thread that learns: it folds the log into the model, and publishes copies that decide."""
+"""The learner: it folds the log into the model, and publishes what decides.
+
+One works at a time, the one with the lease. Others stand by: they fold the same log, publish nothing, and
+take over when the lease is free.
+"""
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from rbmle.core.bandit import Bandit
-from rbmle.service.learning.checkpoints import Checkpoints
+from rbmle.engine.notice import seconds_compiled
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.learning import published as publication
+from rbmle.service.learning import report as reporting
+from rbmle.service.learning.checkpoints import Checkpoints, Restored, origin_of
 from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.model import Model
 from rbmle.service.learning.published import Published
-from rbmle.service.log.base import Stored
+from rbmle.service.learning.report import Report
+from rbmle.service.learning.start import Settings, Start, begin, settings_of
+from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.publications import Publications
+from rbmle.service.log.records import CLOCK, Ticked, encoded, kind_of
 from rbmle.service.log.writer import Failure
 from rbmle.service.statistics import Statistics
 
-BATCH = 256  # records that are fetched at a time
+MODEL, REPORT = "model", "report"  # names of publications
+
+BATCH = 256  # records that are read at a time
 TOGETHER = 64  # records that are learned between two looks at the clock
-INBOX = 10_000  # records that are held in memory; more wait in the log
-PUBLISH_SECONDS = 0.1  # at least, between two copies
-SHARE = 20  # the copies take no more than one part in this many of the time
-TICK_SECONDS = 1.0
-GATHER_SECONDS, GATHERED = 0.1, 1_024  # between two looks at what came, if it is less than so much
+PUBLISH_SECONDS = 0.1  # at least, between two publications
+SHARE = 20  # publications take no more than one part in this many of the time
+POLL_SECONDS = 0.1  # between two looks for new records
+REPORT_SECONDS = 0.25  # between two reports, if there is something new
+TICK_SECONDS = (
+    1.0  # between two records of the clock, two looks at the lease, and two reports at most
+)
 RETRY_SECONDS = 0.2
 
 
 class Learner:
-    """Folds what is in the log, one record after the other, and never keeps a decision waiting."""
+    """Folds what is in the log, one record after the other, until it is told to stop."""
 
     def __init__(
-        self,
-        fold: Fold,
-        statistics: Statistics,
-        checkpoints: Checkpoints,
-        *,
-        prepare: Callable[[], object],
-        tick: Callable[[], object],
-        is_refused: Callable[[], bool],
-        caught_up: bool,
-        checkpoint_seconds: float,
+        self, log: Log, publications: Publications, start: Start, told: Callable[[str], None]
     ) -> None:
-        """Make the thread; `prepare` is done in it first.
-
-        `tick` writes that time has passed, `is_refused` tells if the last write failed.
-
-        A model that is not `caught_up` is not published before it has read the whole log once.
-        """
-        self.fold = fold
-        self.statistics = statistics
-        self.published: Published | None = None
+        """Make it; `run` does the work. `told` hears what is worth a line."""
+        self.log = log
+        self.publications = publications
+        self.start = start
+        self.told = told
+        self.statistics = Statistics()
+        self.fold = Fold(log=log, make=Model.from_json, watcher=self.statistics)
         self.failure: Failure | None = None  # while the log cannot be read
-        self.broken: str | None = None  # why it has stopped, and will not go on
-        self.lock = threading.Lock()  # of fold and statistics, never held for long
-        self.between_records = threading.Lock()  # for who wants the model of whole records
-        self.log_bytes = 0  # as of a short time ago
-        self._checkpoints = checkpoints
-        self._prepare = prepare
-        self._tick = tick
-        self._is_refused = is_refused
-        self._interval = checkpoint_seconds
-        self._inbox: deque[Stored] = deque()
-        self._last = fold.log.last()  # the last record that is known to be in the log
-        self._wake = threading.Event()
-        self._stop = False
-        self._known: tuple[int, Bandit | None] = (-1, None)  # of the last copy: rounds, and whose
-        self._next = 0.0  # when the next copy may be made
+        self.is_leading = False  # it has the lease
+        self._lease = log.lease()
+        self._checkpoints = Checkpoints(start.data)
+        self._stop = threading.Event()
+        self._is_caught_up = False  # it has seen the whole log once, or what was learned before
         self._is_whole = True  # False: the log could not be read in the midst of a record
-        self._saved = fold.seq
-        self._save_at = time.monotonic() + checkpoint_seconds
-        self._tick_at = 0.0
-        self._measure_at = 0.0
-        self._thread = threading.Thread(target=self._run, name="rbmle-learner", daemon=True)
-        if caught_up:
-            self._publish()
+        self._known: tuple[int, Bandit | None, ServiceConfiguration | None] = (-1, None, None)
+        self._reported = -1  # the seq of the last report
+        self._saved = 0  # the seq of the last checkpoint
+        self._log_bytes = 0
+        self._origin = ""  # of the log
+        self._due: dict[str, float] = {}  # when something is to be done again
 
-    def start(self) -> None:
-        """Begin to learn."""
-        self._thread.start()
+    def stop(self) -> None:
+        """End `run` after the record at hand."""
+        self._stop.set()
 
-    def take(self, stored: list[Stored]) -> None:
-        """Take what was stored just now; what does not fit here is read from the log."""
-        if len(self._inbox) < INBOX:
-            self._inbox.extend(stored)
-        self._last = stored[-1].seq
-        self._wake.set()
-
-    def close(self) -> None:
-        """Stop after the record at hand, and write a checkpoint."""
-        self._stop = True
-        self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self.broken is None:
-            self._save()
-
-    def _run(self) -> None:
-        """Learn until stopped, or say why that cannot go on."""
+    def run(self) -> None:
+        """Learn until stopped; if that cannot go on, say why and raise."""
         try:
-            self._prepare()
-            self._go_on()
+            while not self._stop.is_set():
+                self._go_on()
+            self._save()
         except Exception as error:
-            self.broken = f"{type(error).__name__}: {error}"
+            self._report(broken=f"{type(error).__name__}: {error}")
             raise
+        finally:
+            self._lease.release()
+
+    def prepare(self) -> None:
+        """Wait until there is something to learn from, and go on from a checkpoint; `run` has to follow."""
+        while not (self._lead() or self.log.last()):
+            if self._stop.wait(RETRY_SECONDS):
+                return
+        self._origin = origin_of(self.log)
+        settings = settings_of(self.log)
+        assert settings.model is not None  # every log begins with one
+        with ThreadPoolExecutor(1) as beside:  # kernels are loaded while the checkpoint is read
+            warm = beside.submit(_warm_up, settings.model)
+            found = self._restored()
+            warm.result()
+        if found is not None and found.state is not None and found.bandit is not None:
+            self._resume(found, settings)
+
+    def _lead(self) -> bool:
+        """Take the lease if it is free; who has it writes what a log begins with."""
+        if not self._lease.take():
+            return False
+        begin(self.log, self.start)
+        self._checkpoints.tidy()
+        self.is_leading = True
+        return True
+
+    def _resume(self, found: Restored, settings: Settings) -> None:
+        """Go on from a checkpoint, as if never stopped."""
+        state, bandit = found.state, found.bandit
+        assert state is not None
+        assert bandit is not None
+        self.statistics = state.statistics
+        self.fold = Fold(log=self.log, make=Model.from_json, watcher=self.statistics)
+        self.fold.resume(state.settings, bandit, state.joined, state.budget)
+        self._saved = self.fold.seq
+        self._is_caught_up = settings.seq <= self.fold.seq
+
+    def _restored(self) -> Restored | None:
+        """Return the newest checkpoint that fits the log."""
+        for found in self._checkpoints.restore(self.log):
+            if found.state is not None:
+                return found
+            self.told(f"{found.path.name} is not used: {found.why}")
+        return None
 
     def _go_on(self) -> None:
-        """Learn what comes, publish it, and save it now and then."""
-        while not self._stop:
-            try:
-                self._gather()
-                is_behind = self._learn()
-                self._save_if_due()
-                self._measure()
-                if is_behind:
-                    continue
-                self.failure = None
-                self._publish_if_due(force=self.published is None)
-                self._pass_time()
-            except LogUnavailable as error:
-                self.failure = self.failure or Failure(time.time(), str(error))
-                time.sleep(RETRY_SECONDS)
-                continue
-            self._wake.wait(PUBLISH_SECONDS if self._is_stale else TICK_SECONDS)
-            self._wake.clear()
-
-    def _gather(self) -> None:
-        """Wait a moment, unless much is there: what comes together costs less, and decisions less time."""
-        if self.published is not None and self._last - self.fold.seq < GATHERED:
-            time.sleep(GATHER_SECONDS)
+        """Learn what came, and publish it, and save it now and then."""
+        try:
+            is_behind = self._learn()
+            self.failure = None
+        except LogUnavailable as error:
+            self.failure = self.failure or Failure(time.time(), str(error))
+            is_behind = False
+        self._is_caught_up |= not is_behind and self.failure is None
+        self._keep_lease()
+        if self.is_leading:
+            self._save_if_due()
+            self._publish_if_due()
+            self._report_if_due()
+            self._pass_time()
+        if not is_behind:
+            self._stop.wait(POLL_SECONDS if self.failure is None else RETRY_SECONDS)
 
     def _learn(self) -> bool:
-        """Take in some records; return whether there were any."""
-        seq, records = self.fold.seq, iter(self._next_records())
-        while some := list(islice(records, TOGETHER)):
-            with self.between_records:
-                self._take(some)
-            if self.published is not None:
+        """Take in some records; return whether there may be more."""
+        records = list(self.log.read(self.fold.seq, BATCH))
+        for at in range(0, len(records), TOGETHER):
+            self._take(records[at : at + TOGETHER])
+            if self.is_leading:
                 self._publish_if_due()
-            if self._stop:
-                break
-        return self.fold.seq > seq and not self._stop
+        return len(records) == BATCH and not self._stop.is_set()
 
     def _take(self, records: list[Stored]) -> None:
-        """Take in records, each after all that it closes; others may look at the fold in between."""
+        """Take in records, and learn what they settle."""
         try:
             for stored in records:
-                is_closing, self._is_whole = True, False
-                while is_closing:
-                    with self.lock:
-                        is_closing = self.fold.joiner.close_some(stored.row.time)
-                with self.lock:
-                    self.fold.take(stored)
+                self._is_whole = False
+                self.fold.take(stored)
                 self._is_whole = True
         finally:
-            with self.lock:
-                self.fold.learn()
+            self.fold.learn()
 
-    def _next_records(self) -> Iterable[Stored]:
-        """Return the records that come next: from the inbox if they are there, else from the log."""
-        seq = self.fold.seq
-        while self._inbox and self._inbox[0].seq <= seq:
-            self._inbox.popleft()
-        found: list[Stored] = []
-        while self._inbox and len(found) < BATCH and self._inbox[0].seq == seq + len(found) + 1:
-            found.append(self._inbox.popleft())
-        if found or seq >= self._last:
-            return found
-        return self.fold.log.read(seq, BATCH)
-
-    @property
-    def _is_stale(self) -> bool:
-        """Return whether the last copy does not know all that was learned."""
-        bandit, (round, known) = self.fold.bandit, self._known
-        return bandit is not None and (round != bandit.round or known is not bandit)
-
-    def _publish_if_due(self, *, force: bool = False) -> None:
-        """Publish a copy, if there is something new and the last one is not too young."""
-        if self._is_stale and (force or time.monotonic() >= self._next):
-            self._publish()
-
-    def _publish(self) -> None:
-        """Let decisions be made by what was learned so far: one assignment."""
-        bandit, model = self.fold.bandit, self.fold.model
-        if bandit is None:
+    def _keep_lease(self) -> None:
+        """Take over if nobody leads, and stand by if the lease is lost."""
+        if not self._is_due("lease", TICK_SECONDS):
             return
-        assert isinstance(model, Model)
+        if self.is_leading and not self._lease.is_held():
+            self.is_leading = False
+            self.told("the lease is lost; another learner may take over")
+        elif not self.is_leading and self._lead():
+            self.told("this learner has the lease now, and publishes")
+
+    def _publish_if_due(self) -> None:
+        """Publish what decides, if it has changed, often but not too often."""
+        fold = self.fold
+        if fold.bandit is None or not self._is_caught_up:
+            return
+        state = (fold.bandit.round, fold.bandit, fold.joiner.configuration)
+        if state == self._known or not self._is_due("publish", PUBLISH_SECONDS):
+            return
+        assert isinstance(fold.model, Model)
         begun = time.monotonic()
-        copy = bandit.snapshot()
-        self._known = (bandit.round, bandit)
-        self.published = Published(model, copy, self.fold.seq, self.fold.joiner.time)
-        now = time.monotonic()
-        self._next = now + max(PUBLISH_SECONDS, SHARE * (now - begun))
+        published = Published(
+            model=fold.model,
+            bandit=fold.bandit.snapshot(),
+            configuration=fold.joiner.configuration,
+            seq=fold.seq,
+            time=fold.joiner.time,
+        )
+        self._put(MODEL, publication.encode(published, self._origin))
+        self._known = state
+        seconds = time.monotonic() - begun
+        self._due["publish"] = time.monotonic() + max(PUBLISH_SECONDS, SHARE * seconds)
+
+    def _report_if_due(self) -> None:
+        """Report what is new, and now and then that there is nothing."""
+        seconds = REPORT_SECONDS if self._reported != self.fold.seq else TICK_SECONDS
+        if time.monotonic() >= self._due.get("report", 0.0) + seconds:
+            self._due["report"] = time.monotonic()
+            self._report()
+
+    def _report(self, broken: str = "") -> None:
+        """Say how it is; if nobody can be told, the next time will do."""
+        fold, failure = self.fold, self.failure
+        records = fold.seq
+        try:
+            records = self.log.last()
+            if self._is_due("size", TICK_SECONDS):
+                self._log_bytes = self.log.size()
+        except LogUnavailable as error:
+            failure = failure or Failure(time.time(), str(error))
+        report = Report(
+            time=time.time_ns() // 1_000_000,
+            seq=fold.seq,
+            records=records,
+            observations=0 if fold.bandit is None else fold.bandit.round,
+            pending=len(fold.joiner.pending),
+            counts=fold.joiner.counts,
+            summary=self.statistics.summary(),
+            log_bytes=self._log_bytes,
+            unavailable_since=None if failure is None else int(failure.since * 1000),
+            unavailable_why="" if failure is None else failure.why,
+            broken=broken,
+        )
+        self._put(REPORT, reporting.encode(report))
+        self._reported = fold.seq
+
+    def _put(self, name: str, content: bytes) -> None:
+        """Publish; if that cannot be done now, it is done with what comes next."""
+        try:
+            self.publications.put(name, content)
+        except LogUnavailable as error:
+            self.failure = self.failure or Failure(time.time(), str(error))
 
     def _pass_time(self) -> None:
-        """Write that time has passed, if something waits for that, or to see if the log writes again."""
-        deadline, now = self.fold.joiner.next_deadline, time.monotonic()
-        if now < self._tick_at:
+        """Write that time has passed, if something waits for that."""
+        deadline, now = self.fold.joiner.next_deadline, time.time_ns() // 1_000_000
+        if deadline is None or deadline > now or not self._is_due("tick", TICK_SECONDS):
             return
-        is_due = deadline is not None and deadline <= time.time_ns() // 1_000_000
-        if is_due or self._is_refused():
-            self._tick_at = now + TICK_SECONDS
-            self._tick()
-
-    def _measure(self) -> None:
-        """Look at the size of the log now and then."""
-        if time.monotonic() >= self._measure_at:
-            self._measure_at = time.monotonic() + TICK_SECONDS
-            self.log_bytes = self.fold.log.size()
+        ticked = Ticked()
+        try:
+            self.log.append([Row(kind_of(ticked), CLOCK, None, now, encoded(ticked))])
+        except LogUnavailable as error:
+            self.failure = self.failure or Failure(time.time(), str(error))
 
     def _save_if_due(self) -> None:
-        if time.monotonic() >= self._save_at:
+        if self._is_due("save", self.start.checkpoint_seconds, is_first=False):
             self._save()
 
     def _save(self) -> None:
         """Write a checkpoint; if the disk does not take it, the next one will do."""
-        self._save_at = time.monotonic() + self._interval
-        if self.fold.bandit is None or self.fold.seq == self._saved or not self._is_whole:
+        fold = self.fold
+        if not self.is_leading or not self._is_whole:
+            return
+        if fold.bandit is None or fold.seq == self._saved:
             return
         try:
-            self._checkpoints.save(self.fold, self.statistics)
+            self._checkpoints.save(fold, self.statistics)
         except OSError as error:
             self.failure = Failure(time.time(), f"no checkpoint was written: {error}")
         else:
-            self._saved = self.fold.seq
+            self._saved = fold.seq
+
+    def _is_due(self, what: str, seconds: float, *, is_first: bool = True) -> bool:
+        """Return whether so much time has passed since something was due; if so, it begins anew."""
+        now = time.monotonic()
+        due = self._due.setdefault(what, now if is_first else now + seconds)
+        if now < due:
+            return False
+        self._due[what] = now + seconds
+        return True
+
+
+def _warm_up(model: Model) -> None:
+    """Load the kernels that decide; if they had to be compiled, those that learn are too, before all else."""
+    before = seconds_compiled()
+    model.warm_up(is_learning=False)
+    if seconds_compiled() > before:
+        model.warm_up()

@@ -1,8 +1,10 @@
-"""A log by its address."""
+"""A log, and what is published beside it, by the address of the log."""
 
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from rbmle.service.log.base import Log
+from rbmle.service.log.publications import FilePublications, MemoryPublications, Publications
 
 LOG_FILE = "log.db"  # in the folder of a service
 
@@ -11,36 +13,59 @@ def open_log(url: str, *, is_read_only: bool = False) -> Log:
     """Return the log at "sqlite:///path", a plain path, "postgresql://…", or "memory:".
 
     As in URLs of databases elsewhere, sqlite:///log.db is a relative path and sqlite:////data/log.db
-    an absolute one. `is_read_only` opens it beside a running writer. Libraries of databases are
-    imported when they are asked for.
+    an absolute one. Libraries of databases are imported when they are asked for.
 
     >>> open_log("memory:").last()
     0
     """
-    scheme, colon, _ = url.partition(":")
-    match scheme if colon else "":
+    match _kind(url):
         case "memory":
             from rbmle.service.log.memory import MemoryLog
 
             return MemoryLog()
-        case "postgresql" | "postgres":
+        case "postgresql":
             from rbmle.service.log.postgres import PostgresLog
 
             return PostgresLog(url, is_read_only=is_read_only)
-        case "sqlite":
-            parts = urlsplit(url)
-            if parts.netloc or not parts.path.strip("/"):
-                raise ValueError(f"{url!r} names no file; give sqlite:///path/to/log.db")
-            return _sqlite(unquote(parts.path[1:]), is_read_only)
         case _:
-            if "://" in url:
-                raise ValueError(
-                    f"no log is kept at {scheme}://; give a path, sqlite:/// or postgresql://"
-                )
-            return _sqlite(url, is_read_only)
+            from rbmle.service.log.sqlite import SQLiteLog
+
+            return SQLiteLog(_path(url), is_read_only=is_read_only)
 
 
-def _sqlite(path: str, is_read_only: bool) -> Log:
-    from rbmle.service.log.sqlite import SQLiteLog
+def open_publications(url: str) -> Publications:
+    """Return what is published beside the log at an address; of a log in memory, for this process only."""
+    match _kind(url):
+        case "memory":
+            return MemoryPublications()
+        case "postgresql":
+            from rbmle.service.log.postgres_publications import PostgresPublications
 
-    return SQLiteLog(path, is_read_only=is_read_only)
+            return PostgresPublications(url)
+        case _:
+            return FilePublications(_path(url).absolute().parent)
+
+
+def _kind(url: str) -> str:
+    """Return memory, postgresql or sqlite."""
+    scheme, colon, _ = url.partition(":")
+    match scheme if colon else "":
+        case "memory" | "sqlite":
+            return scheme
+        case "postgresql" | "postgres":
+            return "postgresql"
+        case _ if "://" in url:
+            raise ValueError(
+                f"no log is kept at {scheme}://; give a path, sqlite:/// or postgresql://"
+            )
+    return "sqlite"
+
+
+def _path(url: str) -> Path:
+    """Return the file of an address."""
+    if not url.startswith("sqlite:"):
+        return Path(url)
+    parts = urlsplit(url)
+    if parts.netloc or not parts.path.strip("/"):
+        raise ValueError(f"{url!r} names no file; give sqlite:///path/to/log.db")
+    return Path(unquote(parts.path[1:]))

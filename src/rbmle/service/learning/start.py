@@ -75,6 +75,7 @@ class Settings:
     model: Model | None = None
     configuration: ServiceConfiguration | None = None
     seq: int = 0  # of the last record that changed the model
+    configured: int = 0  # the seq of the configuration's record
 
 
 def settings_of(log: Log) -> Settings:
@@ -86,7 +87,7 @@ def settings_of(log: Log) -> Settings:
                 found = replace(found, model=Model.from_json(settings), seq=stored.seq)
             case Configured(configuration=configuration):
                 after = ServiceConfiguration.from_json(configuration)
-                found = replace(found, configuration=after)
+                found = replace(found, configuration=after, configured=stored.seq)
             case _:
                 found = replace(found, seq=stored.seq)
     return found

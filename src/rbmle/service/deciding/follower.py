@@ -1,0 +1,78 @@
+"""A front end follows what the learner publishes."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from rbmle.service.learning import published as publication
+from rbmle.service.learning import report as reporting
+from rbmle.service.learning.checkpoints import origin_of
+from rbmle.service.learning.learner import MODEL, REPORT
+from rbmle.service.learning.published import Published
+from rbmle.service.learning.report import Report
+from rbmle.service.log.base import Log
+from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.publications import Publications, Version
+
+LOOK_SECONDS = 0.05  # between two looks at what is published
+
+
+class Follower:
+    """A thread that keeps the newest model and report at hand; `between` is called about once a second."""
+
+    def __init__(self, log: Log, publications: Publications, between: Callable[[], None]) -> None:
+        self.published: Published | None = None  # None: nothing is published yet
+        self.report: Report | None = None
+        self._log = log
+        self._origin = ""  # of the log; unknown while it is empty
+        self._publications = publications
+        self._between = between
+        self._versions: dict[str, Version] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rbmle-follower", daemon=True)
+
+    def start(self) -> None:
+        """Look once, and from then on."""
+        self._look()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._publications.close()
+
+    def _run(self) -> None:
+        next_time = time.monotonic()
+        while not self._stop.wait(LOOK_SECONDS):
+            self._look()
+            if time.monotonic() >= next_time:
+                next_time = time.monotonic() + 1.0
+                self._between()
+
+    def _look(self) -> None:
+        """Take what is new; what cannot be read is read at the next look, or never was whole."""
+        try:
+            self._origin = self._origin or origin_of(self._log)
+            if self._origin and (content := self._newer(MODEL)) is not None:
+                published = publication.decode(content, self._origin)
+                if published is not None and published.seq >= self._known:
+                    self.published = published
+            if (content := self._newer(REPORT)) is not None:
+                self.report = reporting.decode(content)
+        except (LogUnavailable, msgspec.MsgspecError):
+            return
+
+    @property
+    def _known(self) -> int:
+        return 0 if self.published is None else self.published.seq
+
+    def _newer(self, name: str) -> bytes | None:
+        found = self._publications.newer(name, self._versions.get(name))
+        if found is None:
+            return None
+        self._versions[name], content = found
+        return content

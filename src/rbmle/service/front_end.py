@@ -1,0 +1,237 @@
+"""A front end: it decides with the newest published model, and writes to the log before it answers.
+
+It holds nothing that is not in the log or published: kill it, start ten.
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+import rbmle
+from rbmle.core.errors import RBMLEError
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.deciding.decider import Decider, answer_of
+from rbmle.service.deciding.follower import Follower
+from rbmle.service.deciding.requests import EventAnswer, StatusAnswer
+from rbmle.service.learning.checkpoints import folded
+from rbmle.service.learning.events import Pending, Settled
+from rbmle.service.learning.joining import Joiner
+from rbmle.service.learning.model import Model, saved
+from rbmle.service.learning.published import Published
+from rbmle.service.learning.report import Report
+from rbmle.service.learning.start import Settings, settings_of
+from rbmle.service.log.base import Log, Row, Stored
+from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.publications import Publications
+from rbmle.service.log.records import (
+    Configured,
+    Decided,
+    Imported,
+    Modelled,
+    Reset,
+    Ticked,
+    decoded,
+    encoded,
+    kind_of,
+)
+from rbmle.service.log.writer import Writer
+
+STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
+
+
+class NotReadyError(RBMLEError):
+    """A service whose learner has published nothing yet."""
+
+
+class FrontEnd:
+    """Decides, and appends to the log; `close` it, or kill it: nothing acknowledged is lost."""
+
+    def __init__(self, log: Log, publications: Publications, data: Path) -> None:
+        """Begin to follow what is published beside a log; in `data` there may be checkpoints."""
+        self.started = datetime.now(UTC)
+        self.log = log
+        self.data = data
+        self.writer = Writer(log)
+        self.decider = Decider(log, self.writer, self._published)
+        self._settings: Settings = settings_of(log)  # written, and perhaps not published yet
+        self._is_closed = False
+        self._follower = Follower(log, publications, self._look)
+        self._follower.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is queued, and let go; a second time does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.writer.close()
+        self._follower.close()
+        self.log.close()
+
+    @property
+    def published(self) -> Published | None:
+        """Return what the learner published last; None if it has published nothing yet."""
+        return self._follower.published
+
+    @property
+    def report(self) -> Report:
+        """Return what the learner told last."""
+        return self._follower.report or Report(time=0)
+
+    @property
+    def problem(self) -> str | None:
+        """Return why the service cannot decide and learn now, or None."""
+        if self.report.broken:
+            return f"the learner has stopped: {self.report.broken}"
+        if self.writer.failure is not None:
+            return f"the log takes nothing: {self.writer.failure.why}"
+        since = self.writer.writing_since
+        if since is not None and time.monotonic() - since > STUCK_SECONDS:
+            return f"the log has not answered for {time.monotonic() - since:.0f} s"
+        if self.published is None:
+            return "the log is still being read"
+        return None
+
+    def configure(self, configuration: ServiceConfiguration) -> "Future[int]":
+        """Write a new configuration; decisions here follow it once it is stored."""
+        stored = self.decider.append(Configured(configuration=configuration.to_json()))
+
+        def follow(done: "Future[int]") -> None:
+            if done.exception() is None:
+                self._settings = replace(
+                    self._settings, configuration=configuration, configured=done.result()
+                )
+
+        stored.add_done_callback(follow)
+        return stored
+
+    def remodel(self, model: Model) -> "Future[int]":
+        """Begin another model; it is that of the service once it is stored, and decides once published."""
+        stored = self.decider.append(Modelled(settings=model.to_json()))
+
+        def follow(done: "Future[int]") -> None:
+            if done.exception() is None:
+                self._settings = replace(self._settings, model=model, seq=done.result())
+
+        stored.add_done_callback(follow)
+        return stored
+
+    def reset(self) -> "Future[int]":
+        """Begin the same model anew."""
+        return self.decider.append(Reset())
+
+    def import_model(self, model: bytes) -> "Future[int]":
+        """Go on with a model that was exported before, or raise FileError."""
+        self.model.load(model)
+        return self.decider.append(Imported(model=model))
+
+    def export_model(self) -> bytes:
+        """Return the model after the last record: that of the newest checkpoint, and of what came since."""
+        self._published()  # else there is none
+        bandit = folded(self.log, self.data).bandit
+        assert bandit is not None
+        return saved(bandit)
+
+    @property
+    def model(self) -> Model:
+        """Return the settings of the last model that was begun; as soon as it is published, it decides."""
+        published, settings = self._published(), self._settings
+        if settings.model is None or settings.seq <= published.seq:
+            return published.model
+        return settings.model
+
+    def status(self) -> StatusAnswer:
+        """Return how the service is."""
+        report, published = self.report, self.published
+        learned, observations = report.seq, report.observations
+        if published is not None and published.seq > learned:
+            learned, observations = published.seq, published.bandit.round
+        return StatusAnswer(
+            version=rbmle.__version__,
+            records=max(self.writer.last, report.records),
+            learned=learned,
+            observations=observations,
+        )
+
+    def log_times(self) -> tuple[int, int]:
+        """Return the times of the first and the last record, in milliseconds."""
+        first, last = next(self.log.read(0, 1)), next(self.log.read(self.log.last() - 1, 1))
+        return first.row.time, last.row.time
+
+    def event(self, event: str) -> EventAnswer | None:
+        """Return what is known of an event, by its own records; None if it was never ranked."""
+        rows = self.log.of_event(event)
+        decision = next((stored for stored in rows if stored.row.kind == "decided"), None)
+        if decision is None:
+            return None
+        decided = decoded("decided", decision.row.payload)
+        assert isinstance(decided, Decided)
+        joined = _Joined(self.log, self.decider.configuration)
+        for stored in [*rows, _now()]:
+            joined.take(stored)
+        pending = joined.joiner.pending.get(event)
+        waiting = {} if pending is None else {s: v for s, (v, _) in pending.values.items()}
+        return EventAnswer(
+            answer=answer_of(event, decided),
+            time=datetime.fromtimestamp(decision.row.time / 1000, UTC),
+            is_active=not decided.deferred or any(s.row.kind == "activated" for s in rows),
+            rewards=joined.rewards | waiting,
+            is_closed=pending is None,
+        )
+
+    def _published(self) -> Published:
+        """Return what decides: what is published, with the configuration that was written since."""
+        published, settings = self._follower.published, self._settings
+        if published is None:
+            raise NotReadyError("the log is still being read; try again in a moment")
+        if settings.configured <= published.seq or settings.configuration is None:
+            return published
+        return replace(published, configuration=settings.configuration)
+
+    def _look(self) -> None:
+        """Follow what the operator wrote elsewhere; and try a log again that took nothing."""
+        with suppress(LogUnavailable):
+            found = settings_of(self.log)
+            if max(found.seq, found.configured) >= max(
+                self._settings.seq, self._settings.configured
+            ):
+                self._settings = found
+        if self.writer.failure is not None and not self.writer.waiting:
+            self.decider.append(Ticked())  # nobody else may ask for a while
+
+
+class _Joined:
+    """Joins the records of one event alone."""
+
+    def __init__(self, log: Log, configuration: ServiceConfiguration) -> None:
+        self.joiner = Joiner(log=log, listener=self, configuration=configuration)
+        self.rewards: dict[str, float] = {}
+
+    def take(self, stored: Stored) -> None:
+        """Take in a record as if the ones between were not there."""
+        self.joiner.seq = stored.seq - 1
+        self.joiner.apply(stored)
+
+    def settle_all(self, settled: Sequence[Settled]) -> None:
+        """Remember rewards that came."""
+        self.rewards |= {one.play.slot: one.reward for one in settled if one.is_joined}
+
+    def leave(self, event: str, pending: Pending) -> None:
+        """Forget an event that was not shown."""
+
+
+def _now() -> Stored:
+    """Return a record that says how late it is."""
+    ticked = Ticked()
+    now = time.time_ns() // 1_000_000
+    return Stored(1, Row(kind_of(ticked), "", None, now, encoded(ticked)))

@@ -1,0 +1,35 @@
+"""What the learner tells of itself: front ends show it, and decide without it."""
+
+import msgspec
+
+from rbmle.service.learning.events import Counts
+from rbmle.service.statistics import Summary
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How the learner is, and what it has counted."""
+
+    time: int  # when it was written, in milliseconds since the epoch
+    seq: int = 0  # the last record that was learned
+    records: int = 0  # in the log, at that time
+    observations: int = 0  # that the model has learned
+    pending: int = 0  # events that are not settled
+    counts: Counts = msgspec.field(default_factory=Counts)
+    summary: Summary = msgspec.field(default_factory=Summary)
+    log_bytes: int = 0
+    unavailable_since: int | None = None  # milliseconds; None: the log can be read
+    unavailable_why: str = ""
+    broken: str = ""  # why it has stopped, and will not go on
+
+
+_decoder = msgspec.msgpack.Decoder(Report)
+
+
+def encode(report: Report) -> bytes:
+    """Return a report as bytes."""
+    return msgspec.msgpack.encode(report)
+
+
+def decode(content: bytes) -> Report:
+    """Return the report that `encode` wrote."""
+    return _decoder.decode(content)

@@ -1,0 +1,93 @@
+"""The two kinds of process that a service is made of: front ends, and a learner."""
+
+import gc
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rbmle.core.errors import SettingError
+from rbmle.service.access.keys import KeyRing
+from rbmle.service.front_end import FrontEnd
+from rbmle.service.http.app import Application
+from rbmle.service.http.logging import configure_logging
+from rbmle.service.http.server import Server
+from rbmle.service.learning.learner import Learner
+from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
+from rbmle.service.settings import Settings
+
+SWITCH_SECONDS = 0.001  # after which a thread that computes lets another one on
+
+
+def address_of(settings: Settings) -> str:
+    """Return the address of the log; raise SettingError for one that processes cannot share."""
+    address = settings.log or str(Path(settings.data) / LOG_FILE)
+    if address.startswith("memory:"):
+        raise SettingError(
+            f"the log is {address}, which only one process can see; give a path, or postgresql://…"
+        )
+    return address
+
+
+def keys_of(settings: Settings) -> KeyRing | None:
+    """Return the keys of a service, which are made if there are none yet; None if it has no keys."""
+    if settings.no_keys:
+        return None
+    return KeyRing(settings.keys_path, os.environ.get("RBMLE_KEY"))
+
+
+def run_front_end(
+    settings: Settings,
+    started: Callable[[str], None],
+    sockets: Sequence[socket.socket] | None = None,
+) -> None:
+    """Answer requests until SIGTERM or SIGINT; `started` is told the address, once it listens.
+
+    Without `sockets` it listens where the settings say.
+    """
+    gc.disable()  # until all is loaded, which makes objects by the hundred thousand and no cycles
+    binding, address = settings.binding(), address_of(settings)
+    configure_logging()
+    log = open_log(address)
+    with FrontEnd(log, open_publications(address), Path(settings.data)) as front_end:
+        application = Application(front_end, keys_of(settings))
+        server = Server(application, binding, started, lambda: application.turns)
+        application.stopping = lambda: server.is_stopping
+        _spare_the_collector()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        server.run(sockets)
+
+
+def run_learner(settings: Settings, started: Callable[[], None]) -> None:
+    """Learn until SIGTERM or SIGINT; `started` is called once it does, or stands by."""
+    start, address = settings.start(), address_of(settings)
+    configure_logging()
+    start.data.mkdir(parents=True, exist_ok=True)
+    log = open_log(address)
+    publications = open_publications(address)
+    try:
+        learner = Learner(log, publications, start, tell)
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: learner.stop())
+        learner.prepare()
+        started()
+        learner.run()
+    finally:
+        publications.close()
+        log.close()
+
+
+def tell(message: str) -> None:
+    """Print a line for the operator."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def _spare_the_collector() -> None:
+    """Let Python look for lost cycles seldom: it stops all threads for tens of milliseconds."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()

@@ -1,0 +1,169 @@
+"""`rbmle serve`: starts front ends and a learner on one machine, and starts again what ends.
+
+The supervisor holds the listening sockets, so that clients wait for a front end that is started again,
+and are not refused. A process that it started ends when the supervisor does, however that ends.
+"""
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rbmle.service.http.binding import bound
+from rbmle.service.roles import address_of, keys_of, run_front_end, run_learner, tell
+from rbmle.service.settings import Settings
+
+PROGRAM = (sys.executable, "-c", "from rbmle.cli import main; main()")
+LEARN, FRONT = "learn", "front"  # commands
+READY = b"ready\n"
+SETTING_ERROR = 2  # the exit code of a mistake that the operator has to mend
+SHORTEST_LIFE = 5.0  # seconds; what ends sooner is started again after a while only
+RETRY_SECONDS = 1.0
+STOP_SECONDS = 30.0  # for a process to end before it is killed
+
+
+class Child:
+    """A process of the service."""
+
+    def __init__(self, command: str, order: bytes, sockets: Sequence[socket.socket]) -> None:
+        """Start it; `order` is all that it is told."""
+        self.command = command
+        self.begun = time.monotonic()
+        self.process = subprocess.Popen(
+            [*PROGRAM, command, "--supervised"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[one.fileno() for one in sockets],
+        )
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended, and that is seen soon
+            self.process.stdin.write(order)
+            self.process.stdin.flush()  # and stays open: its end is the sign that nobody supervises
+
+    def is_ready(self) -> bool:
+        """Wait until it works, or ends; return which."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline() == READY
+
+    def stop(self) -> int:
+        """Ask it to end, and wait for that."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+class Supervisor:
+    """Front ends and a learner, kept alive until it is told to stop."""
+
+    def __init__(self, settings: Settings, sockets: Sequence[socket.socket]) -> None:
+        self.settings = settings
+        self.sockets = sockets
+        self.code = 0
+        self._ended: queue.SimpleQueue[Child | None] = queue.SimpleQueue()  # None: stop
+        self._children: list[Child] = []
+
+    def run(self, started: Callable[[], None]) -> int:
+        """Start all, tell when clients are answered, and look after it; return the exit code."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._ended.put(None))
+        commands = [LEARN, *[FRONT] * self.settings.workers]
+        try:
+            children = [self._begin(command) for command in commands]
+            if all(child.is_ready() for child in children[1:]):
+                started()
+            while (ended := self._ended.get()) is not None and self._begin_again(ended):
+                pass
+        finally:
+            self._stop()
+        return self.code
+
+    def _begin(self, command: str) -> Child:
+        sockets = self.sockets if command == FRONT else []
+        order: dict[str, Any] = {
+            "settings": msgspec.to_builtins(self.settings),
+            "sockets": [one.fileno() for one in sockets],
+        }
+        child = Child(command, json.dumps(order).encode() + b"\n", sockets)
+        self._children.append(child)
+        threading.Thread(target=self._watch, args=(child,), daemon=True).start()
+        return child
+
+    def _watch(self, child: Child) -> None:
+        child.process.wait()
+        self._ended.put(child)
+
+    def _begin_again(self, ended: Child) -> bool:
+        """Start what has ended once more, unless only the operator can mend it."""
+        self._children.remove(ended)
+        code = ended.process.returncode
+        if code == SETTING_ERROR:
+            self.code = code
+            return False
+        tell(f"the process `{ended.command}` has ended with code {code}; it is started again")
+        if time.monotonic() - ended.begun < SHORTEST_LIFE:
+            time.sleep(RETRY_SECONDS)
+        self._begin(ended.command)
+        return True
+
+    def _stop(self) -> None:
+        """End the front ends first: they finish what they were asked; then the learner, which saves it."""
+        for command in (FRONT, LEARN):
+            children = [child for child in self._children if child.command == command]
+            for child in children:
+                with suppress(ProcessLookupError):
+                    child.process.send_signal(signal.SIGTERM)
+            for child in children:
+                self.code = self.code or max(0, child.stop())
+
+
+def serve(settings: Settings, started: Callable[[str], None]) -> int:
+    """Serve on one machine until SIGTERM or SIGINT; return the exit code."""
+    binding = settings.binding()
+    address_of(settings)
+    settings.start()
+    with bound(
+        binding
+    ) as sockets:  # before anything is made: a port that is taken leaves no traces
+        Path(settings.data).mkdir(parents=True, exist_ok=True)
+        keys_of(settings)
+        address = binding.address(sockets[0].getsockname()[1])
+        return Supervisor(settings, sockets).run(lambda: started(address))
+
+
+def run_supervised(command: str) -> None:
+    """Do what a supervisor orders on standard input, until it stops or ends."""
+    order = json.loads(sys.stdin.buffer.readline())
+    settings = msgspec.convert(order["settings"], Settings)
+    threading.Thread(target=_end_with_supervisor, daemon=True).start()
+    if command == LEARN:
+        run_learner(settings, _say_ready)
+    else:
+        sockets = [socket.socket(fileno=descriptor) for descriptor in order["sockets"]]
+        run_front_end(settings, lambda _: _say_ready(), sockets)
+
+
+def _say_ready() -> None:
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+
+
+def _end_with_supervisor() -> None:
+    """Stop when standard input ends: nobody is left who would."""
+    while os.read(sys.stdin.fileno(), 1):  # unbuffered: a lock on standard input would outlive us
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
