@@ -87,11 +87,13 @@ def limited(service: Running) -> AbstractContextManager[None]:
     @contextmanager
     def broken() -> Iterator[None]:
         before = resource.prlimit(service.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (1, before[1]))
+        for pid in service.pids:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, before[1]))
         try:
             yield
         finally:
-            resource.prlimit(service.pid, resource.RLIMIT_FSIZE, before)
+            for pid in service.pids:
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
     return broken()
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -79,6 +80,17 @@ class Running:
     def pid(self) -> int:
         """Return the number of the process."""
         return self._process.pid
+
+    @property
+    def pids(self) -> list[int]:
+        """Return the numbers of all its processes, the supervisor's first."""
+        return [self.pid, *self.of_command("learn"), *self.of_command("front")]
+
+    def of_command(self, command: str) -> list[int]:
+        """Return the numbers of the processes of one kind."""
+        asked = ["pgrep", "-P", str(self.pid), "-f", f"{command} --supervised"]
+        found = subprocess.run(asked, check=False, capture_output=True, text=True)
+        return [int(line) for line in found.stdout.split()]
 
     @property
     def is_alive(self) -> bool:

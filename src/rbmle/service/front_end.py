@@ -153,14 +153,11 @@ class FrontEnd:
     def status(self) -> StatusAnswer:
         """Return how the service is."""
         report, published = self.report, self.published
-        learned, observations = report.seq, report.observations
-        if published is not None and published.seq > learned:
-            learned, observations = published.seq, published.bandit.round
         return StatusAnswer(
             version=rbmle.__version__,
             records=max(self.writer.last, report.records),
-            learned=learned,
-            observations=observations,
+            learned=max(report.seq, 0 if published is None else published.seq),
+            observations=0 if published is None else published.bandit.round,
         )
 
     def log_times(self) -> tuple[int, int]:

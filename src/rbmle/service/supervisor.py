@@ -24,7 +24,7 @@ from rbmle.service.http.binding import bound
 from rbmle.service.roles import address_of, keys_of, run_front_end, run_learner, tell
 from rbmle.service.settings import Settings
 
-PROGRAM = (sys.executable, "-c", "from rbmle.cli import main; main()")
+PROGRAM: tuple[str, ...] = (sys.executable, "-c", "from rbmle.cli import main; main()")
 LEARN, FRONT = "learn", "front"  # commands
 READY = b"ready\n"
 SETTING_ERROR = 2  # the exit code of a mistake that the operator has to mend
