@@ -34,6 +34,7 @@ class Setup:
     checkpoint_seconds: float = 1.0
     policy: str = "model.network=Network(width=8)"
     bits: int = 8  # of the featuriser
+    workers: int = 1
 
     @property
     def place(self) -> str:
@@ -44,12 +45,18 @@ class Setup:
         """Return what to run, and write its settings."""
         return [sys.executable, *self.program, "serve", "--config", str(self.write())]
 
+    def standby(self, data: Path) -> list[str]:
+        """Return what to run for a second learner, which has a folder of its own."""
+        command = [sys.executable, *self.program, "learn", "--config", str(self.write())]
+        return [*command, "--log", self.place, "--data", str(data)]
+
     def write(self) -> Path:
         """Write the settings; return their file."""
         path = self.data.with_suffix(".toml")
         lines = {
             "data": str(self.data),
             "port": 0,
+            "workers": self.workers,
             "no_keys": True,
             "policy": "neural-rbmle-pc",
             "policy_settings": self.policy,

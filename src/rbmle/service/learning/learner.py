@@ -35,9 +35,8 @@ PUBLISH_SECONDS = 0.1  # at least, between two publications
 SHARE = 20  # publications take no more than one part in this many of the time
 POLL_SECONDS = 0.1  # between two looks for new records
 REPORT_SECONDS = 0.25  # between two reports, if there is something new
-TICK_SECONDS = (
-    1.0  # between two records of the clock, two looks at the lease, and two reports at most
-)
+TICK_SECONDS = 1.0  # between two records of the clock, and two reports at most
+LEASE_SECONDS = 0.5  # between two looks at the lease
 RETRY_SECONDS = 0.2
 
 
@@ -166,7 +165,7 @@ class Learner:
 
     def _keep_lease(self) -> None:
         """Take over if nobody leads, and stand by if the lease is lost."""
-        if not self._is_due("lease", TICK_SECONDS):
+        if not self._is_due("lease", LEASE_SECONDS):
             return
         if self.is_leading and not self._lease.is_held():
             self.is_leading = False

@@ -1,0 +1,39 @@
+"""`rbmle serve` as an operator meets it: what it refuses, and what it leaves behind."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.services import SMALL, running, small_start
+
+PROGRAM = [sys.executable, "-c", "from rbmle.cli import main; main()"]
+
+
+def served(*options: str) -> subprocess.CompletedProcess[str]:
+    """Return how a service ended that cannot go on."""
+    command = [*PROGRAM, "serve", "--no-keys", *options]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+
+
+def test_a_port_that_is_taken_leaves_no_traces(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = served("--data", str(tmp_path / "data"), "--port", str(port))
+    assert ended.returncode == 2
+    assert f"port {port} of 127.0.0.1 is in use" in ended.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_log_that_processes_cannot_share_is_refused(tmp_path: Path) -> None:
+    ended = served("--data", str(tmp_path / "data"), "--port", "0", "--log", "memory:")
+    assert ended.returncode == 2
+    assert "only one process can see" in ended.stderr
+
+
+def test_what_only_the_operator_can_mend_ends_all(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)):
+        pass
+    ended = served("--data", str(tmp_path), "--port", "0", "--policy", "neural-ucb", "--set", SMALL)
+    assert ended.returncode == 2
+    assert "--new-model" in ended.stderr
