@@ -165,16 +165,6 @@ def test_failing_while_one_waits_does_not_make_it_longer_than_the_window() -> No
     assert throttle.retry_after("192.0.2.1", 5.0) == 0
 
 
-def test_it_is_quiet_when_all_buckets_are_full_again() -> None:
-    throttle = Throttle(attempts=2, seconds=10.0)
-    assert throttle.is_quiet(0.0)
-    throttle.failed("192.0.2.1", 0.0)
-    throttle.failed("192.0.2.2", 3.0)
-    assert not throttle.is_quiet(7.9)
-    assert throttle.is_quiet(8.0)
-    assert len(throttle) == 0
-
-
 def test_only_so_many_addresses_are_remembered() -> None:
     throttle = Throttle(attempts=1, seconds=1e6, addresses=100)
     for i in range(10_000):

@@ -77,17 +77,18 @@ def test_a_wrong_key_opens_nothing() -> None:
             assert "no key of this service" in answer.text
 
 
-def test_who_fails_too_often_must_wait_even_with_the_right_key() -> None:
+def test_who_fails_too_often_must_wait_unless_the_key_is_right() -> None:
     source = Fake()
     with serving(source) as client:
         for _ in range(source.throttle.attempts):
             assert sign_in(client, "wrong").status_code == 401
-        answer = sign_in(client)
+        answer = sign_in(client, "wrong")
         assert answer.status_code == 429
         wait = int(answer.headers["retry-after"])
         assert f"in {wait} s" in answer.text
-        source.seconds += wait
         assert sign_in(client).status_code == 303
+        source.seconds += wait
+        assert sign_in(client, "wrong").status_code == 401
 
 
 def test_signing_out_ends_the_session_and_not_only_the_cookie() -> None:

@@ -248,6 +248,16 @@ def test_guessing_keys_is_slowed_down(tmp_path: Path) -> None:
         assert int(answers[10].headers["retry-after"]) > 0
 
 
+def test_a_stale_client_locks_nobody_out(tmp_path: Path) -> None:
+    with served(tmp_path) as (client, _, _keys):
+        wrong = {"authorization": "Bearer a-key-that-is-none"}
+        for _ in range(30):
+            client.post("/v1/rank", json=RANK, headers=wrong)
+            assert client.post("/v1/rank", json=RANK).status_code == 201
+            assert client.get("/v1/status").status_code == 200
+        assert client.get("/v1/status", headers=wrong).status_code == 429
+
+
 def test_without_keys_everybody_on_this_machine_may_ask(tmp_path: Path) -> None:
     with served(tmp_path, has_keys=False) as (client, _, _keys):
         assert client.post("/v1/rank", json=RANK, headers={"authorization": ""}).status_code == 201

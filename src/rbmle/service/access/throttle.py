@@ -1,4 +1,4 @@
-"""Who has failed too often must wait: a bucket for each address, and only so many buckets."""
+"""Who has failed too often must wait to try again: a bucket for each address, and only so many buckets."""
 
 import math
 from collections import OrderedDict
@@ -33,12 +33,6 @@ class Throttle:
         wait = empty - self.seconds + self.seconds / self.attempts
         # A rounding error is no reason to wait a second more.
         return max(0, math.ceil(wait - self.seconds * 1e-9))
-
-    def is_quiet(self, now: float) -> bool:
-        """Return whether nobody has failed lately, and forget all who did before."""
-        if self._full and max(self._full.values()) <= now:
-            self._full.clear()
-        return not self._full
 
     def failed(self, address: str, now: float) -> None:
         """Count a failed attempt."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.api.dialects import Wire
-from rbmle.service.api.faults import Fault, RefusedError
+from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.personalizer.bodies import KEY_HEADER
 
 LONGEST_KEY = 256  # of an idempotency key
@@ -24,36 +24,33 @@ class Admission:
         """Raise RefusedError unless there is a key that allows what is asked."""
         if self.keys is None:
             return
-        seconds = self.throttle.retry_after(address, time.monotonic())
-        if seconds:
-            message = f"too many attempts with a wrong key; try again in {seconds} s"
-            problem = wire.fault(Fault.THROTTLED, message)
-            raise RefusedError(replace(problem, retry_after=seconds))
         presented = _presented(headers)
         scope = None if presented is None else self.keys.scope_of(presented)
         if scope is None:
-            if presented is not None:
-                self.throttle.failed(address, time.monotonic())
-            raise RefusedError(
-                wire.fault(
-                    Fault.UNAUTHORIZED,
-                    "there is no key, or it is none of this service; send one as "
-                    "Authorization: Bearer KEY, or as Ocp-Apim-Subscription-Key: KEY",
-                )
-            )
+            raise RefusedError(self._stranger(wire, address, has_key=presented is not None))
         if scope < needed:
             message = "this key is for reading only; use an admin key"
             raise RefusedError(wire.fault(Fault.FORBIDDEN, message))
 
-    def allows(self, headers: Headers, address: str | None, needed: Scope) -> bool:
-        """Return whether `admit` would, of whom it is known by this alone; nothing is counted."""
+    def _stranger(self, wire: Wire, address: str, *, has_key: bool) -> Problem:
+        """Return the refusal of who has no key of ours; wrong keys are counted, right ones never are."""
+        now = time.monotonic()
+        seconds = self.throttle.retry_after(address, now)
+        if seconds:
+            message = f"too many attempts with a wrong key; try again in {seconds} s"
+            return replace(wire.fault(Fault.THROTTLED, message), retry_after=seconds)
+        if has_key:
+            self.throttle.failed(address, now)
+        return wire.fault(
+            Fault.UNAUTHORIZED,
+            "there is no key, or it is none of this service; send one as "
+            "Authorization: Bearer KEY, or as Ocp-Apim-Subscription-Key: KEY",
+        )
+
+    def allows(self, headers: Headers, needed: Scope) -> bool:
+        """Return whether `admit` would."""
         if self.keys is None:
             return True
-        now = time.monotonic()
-        if address is None and not self.throttle.is_quiet(now):
-            return False
-        if address is not None and self.throttle.retry_after(address, now):
-            return False
         presented = _presented(headers)
         scope = None if presented is None else self.keys.scope_of(presented)
         return scope is not None and scope >= needed

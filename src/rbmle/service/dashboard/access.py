@@ -45,14 +45,14 @@ class Access:
         if not _is_from_here(request):
             return html(login("This form was sent by another site. Sign in here."), 403)
         address = request.client.host if request.client is not None else ""
-        if wait := throttle.retry_after(address, now):
-            problem = f"Too many keys were wrong. Try again in {wait} s."
-            return html(login(problem), 429, {"retry-after": str(wait)})
         body = await _body(request)
         if body is None:
             return html(login(f"The form has more than {LONGEST_FORM} bytes. Enter a key."), 413)
         key = parse_qs(body.decode(errors="replace")).get("key", [""])[0].strip()
         if guard.scope_of(key) is None:
+            if wait := throttle.retry_after(address, now):
+                problem = f"Too many keys were wrong. Try again in {wait} s."
+                return html(login(problem), 429, {"retry-after": str(wait)})
             throttle.failed(address, now)
             return html(login("This is no key of this service. Check it, and try again."), 401)
         return _with_cookie(redirect(PATH), request, self.sessions.open(key, now), LIFETIME_SECONDS)
