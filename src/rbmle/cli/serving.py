@@ -174,7 +174,7 @@ def _welcome(settings: "Settings", address: str) -> None:
 @app.command()
 def key(
     data: Annotated[Path, typer.Option(help="Folder of the service.")] = Path("rbmle-data"),
-    scope: Annotated[str, typer.Option(help="admin or read.")] = "admin",
+    scope: Annotated[str, typer.Option(help="admin, decide or read.")] = "admin",
     place: Annotated[str, typer.Option(help="primary or secondary.")] = "primary",
     rotate: Annotated[bool, typer.Option(help="Make it new first; the other one stays.")] = False,
 ) -> None:
@@ -189,12 +189,17 @@ def key(
         )
     if scope.upper() not in Scope.__members__ or place.upper() not in Place.__members__:
         raise SettingError(
-            f"there is no {place} {scope} key; a scope is admin or read, a place primary or secondary"
+            f"there is no {place} {scope} key; a scope is admin, decide or read, and a place primary "
+            "or secondary"
         )
     which, where = Scope[scope.upper()], Place[place.upper()]
     ring = KeyRing(path, os.environ.get("RBMLE_KEY"))
     keys = ring.rotate(which, where) if rotate else ring.keys
-    typer.echo(getattr(getattr(keys, scope.lower()), where.value))
+    if which not in keys.pairs:
+        raise SettingError(
+            f"{path} is from before {scope} keys, and cannot be written; make it writable"
+        )
+    typer.echo(getattr(keys.pairs[which], where.value))
 
 
 def _tell(message: str) -> None:

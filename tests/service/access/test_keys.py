@@ -1,5 +1,6 @@
 """Keys that rotate live and are never shown, and the wait of those who guess them."""
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -25,10 +26,10 @@ FIRST = "a-key-from-the-environment"
 
 
 def all_of(keys: Keys) -> list[str]:
-    return [keys.admin.primary, keys.admin.secondary, keys.read.primary, keys.read.secondary]
+    return [key for pair in keys.pairs.values() for key in (pair.primary, pair.secondary)]
 
 
-def test_the_first_start_makes_four_keys_for_the_owner_only(tmp_path: Path) -> None:
+def test_the_first_start_makes_six_keys_for_the_owner_only(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         ring = KeyRing(tmp_path / "data" / "keys.json")
@@ -37,7 +38,7 @@ def test_the_first_start_makes_four_keys_for_the_owner_only(tmp_path: Path) -> N
     assert stat.S_IMODE(ring.path.stat().st_mode) == 0o600
     assert [p.name for p in ring.path.parent.iterdir()] == ["keys.json"]
     keys = all_of(ring.keys)
-    assert len(set(keys)) == 4
+    assert len(set(keys)) == 6
     assert all(len(key) >= 40 for key in keys)
 
 
@@ -53,6 +54,8 @@ def test_each_key_has_its_scope_and_others_none(tmp_path: Path) -> None:
     assert ring.scope_of(keys.admin.secondary) is Scope.ADMIN
     assert ring.scope_of(keys.read.primary) is Scope.READ
     assert ring.scope_of(keys.read.secondary) is Scope.READ
+    assert ring.scope_of(keys.pairs[Scope.DECIDE].primary) is Scope.DECIDE
+    assert ring.scope_of(keys.pairs[Scope.DECIDE].secondary) is Scope.DECIDE
     for wrong in (
         "",
         keys.admin.primary[:-1],
@@ -62,20 +65,58 @@ def test_each_key_has_its_scope_and_others_none(tmp_path: Path) -> None:
         "a" * 10**6,
     ):
         assert ring.scope_of(wrong) is None
-    assert Scope.ADMIN > Scope.READ
+
+
+def test_only_an_admin_key_may_do_what_others_may() -> None:
+    for scope in Scope:
+        assert [needed for needed in Scope if scope.covers(needed)] == (
+            list(Scope) if scope is Scope.ADMIN else [scope]
+        )
+
+
+def old_file(path: Path) -> list[str]:
+    """Write a file as it was before there were decide keys, and return its keys."""
+    keys = ["admin-primary-key", "admin-secondary-key", "read-primary-key", "read-secondary-key"]
+    pairs = [dict(zip(("primary", "secondary"), keys[i : i + 2], strict=True)) for i in (0, 2)]
+    path.write_text(json.dumps({"admin": pairs[0], "read": pairs[1]}))
+    path.chmod(0o600)
+    return keys
+
+
+def test_old_keys_keep_their_scope_and_decide_keys_are_added_to_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    old = old_file(path)
+    ring = KeyRing(path)
+    assert [ring.scope_of(key) for key in old] == [Scope.ADMIN] * 2 + [Scope.READ] * 2
+    assert len(set(all_of(ring.keys))) == 6
+    assert all_of(KeyRing(path).keys) == all_of(ring.keys)
+
+
+def test_an_old_file_that_cannot_be_written_serves_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, keys: Keys) -> None:
+        raise PermissionError(path)
+
+    path = tmp_path / "keys.json"
+    old = old_file(path)
+    monkeypatch.setattr("rbmle.service.access.keys.save_keys", refuse)
+    ring = KeyRing(path, first=FIRST)
+    assert ring.scope_of(FIRST) is Scope.ADMIN
+    assert [ring.scope_of(key) for key in old] == [None, Scope.ADMIN, Scope.READ, Scope.READ]
 
 
 @pytest.mark.parametrize("scope", Scope)
 @pytest.mark.parametrize("place", Place)
-def test_a_rotated_key_serves_at_once_and_the_other_three_go_on(
+def test_a_rotated_key_serves_at_once_and_the_others_go_on(
     tmp_path: Path, scope: Scope, place: Place
 ) -> None:
     serving = KeyRing(tmp_path / "keys.json")
     before = all_of(serving.keys)
     KeyRing(tmp_path / "keys.json").rotate(scope, place)  # by another process
     after = all_of(serving.keys)
-    changed = [i for i in range(4) if before[i] != after[i]]
-    assert changed == [2 * (scope is Scope.READ) + (place is Place.SECONDARY)]
+    changed = [i for i in range(6) if before[i] != after[i]]
+    assert changed == [2 * list(Scope).index(scope) + (place is Place.SECONDARY)]
     assert serving.scope_of(before[changed[0]]) is None
     assert serving.scope_of(after[changed[0]]) is scope
     assert stat.S_IMODE(serving.path.stat().st_mode) == 0o600

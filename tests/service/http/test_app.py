@@ -221,10 +221,40 @@ def test_keys_have_scopes(site: tuple[httpx.Client, Service, Any]) -> None:
     assert client.get("/metrics", headers=read).status_code == 200
     refused = client.post("/v1/rank", json=RANK, headers=read)
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
+    assert "scope `decide` or `admin`" in refused.json()["error"]["message"]
     old = {"ocp-apim-subscription-key": keys.keys.admin.secondary, "authorization": ""}
     assert client.post("/personalizer/v1.0/rank", json=OLD_RANK, headers=old).status_code == 201
     for path in ("/v1/status", "/metrics"):
         assert client.get(path, headers={"authorization": ""}).status_code == 401
+
+
+def test_a_decide_key_may_rank_reward_and_activate_and_no_more(
+    site: tuple[httpx.Client, Service, Any],
+) -> None:
+    client, _, keys = site
+    decide = {"authorization": f"Bearer {keys.keys.decide.primary}"}
+    for place, rank in (("v1", RANK), ("personalizer/v1.0", OLD_RANK)):
+        ranked = client.post(f"/{place}/rank", json=rank, headers=decide)
+        assert ranked.status_code == 201
+        event = ranked.json().get("event") or ranked.json()["eventId"]
+        where = f"/{place}/events/{event}"
+        reward = client.post(f"{where}/reward", json={"value": 1}, headers=decide)
+        assert reward.status_code == 204
+        assert client.post(f"{where}/activate", headers=decide).status_code == 204
+    for method, path in (
+        ("GET", "/v1/status"),
+        ("GET", "/v1/events/e"),
+        ("GET", "/v1/configuration"),
+        ("PUT", "/v1/configuration"),
+        ("GET", "/metrics"),
+        ("GET", "/personalizer/v1.0/model"),
+        ("DELETE", "/personalizer/v1.0/model"),
+        ("PUT", "/personalizer/v1.0/configurations/policy"),
+        ("DELETE", "/personalizer/v1.0/logs"),
+    ):
+        assert client.request(method, path, headers=decide).status_code == 403, path
+    form = client.post("/dashboard/login", data={"key": keys.keys.decide.primary})
+    assert form.status_code == 401
 
 
 def test_pages_for_machines(client: httpx.Client) -> None:

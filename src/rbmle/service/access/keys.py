@@ -8,7 +8,7 @@ import secrets
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import Enum, IntEnum
+from enum import Enum
 from pathlib import Path
 
 import msgspec
@@ -25,11 +25,16 @@ class KeysError(RBMLEError, ValueError):
     """Keys that cannot be read, or that anyone could read or guess."""
 
 
-class Scope(IntEnum):
-    """What a key allows; a larger scope has all that a smaller one has."""
+class Scope(Enum):
+    """What a key allows."""
 
-    READ = 1  # to look at status, configuration, model and dashboard
-    ADMIN = 2  # to rank, reward and change everything
+    READ = "read"  # to look at status, configuration, model and dashboard
+    DECIDE = "decide"  # to rank, reward and activate
+    ADMIN = "admin"  # both, and to change everything
+
+    def covers(self, needed: "Scope") -> bool:
+        """Return whether a key of this scope may do what needs that one."""
+        return self is needed or self is Scope.ADMIN
 
 
 class Place(Enum):
@@ -53,21 +58,28 @@ class Keys:
 
     admin: KeyPair
     read: KeyPair
+    decide: KeyPair | None = None  # None: the file is older than this scope, and cannot be written
+
+    @property
+    def pairs(self) -> dict[Scope, KeyPair]:
+        """Return the keys by scope."""
+        pairs = {Scope.READ: self.read, Scope.DECIDE: self.decide, Scope.ADMIN: self.admin}
+        return {scope: pair for scope, pair in pairs.items() if pair is not None}
 
     def scope_of(self, presented: str) -> Scope | None:
         """Return what a key allows, None for nothing, in a time that tells nothing about the keys."""
-        scope = 0
+        found = None
         digest = _digest(presented)
-        for allowed, pair in ((Scope.READ, self.read), (Scope.ADMIN, self.admin)):
+        for scope, pair in self.pairs.items():
             for key in (pair.primary, pair.secondary):
-                scope = max(scope, allowed * hmac.compare_digest(_digest(key), digest))
-        return Scope(scope) if scope else None
+                if hmac.compare_digest(_digest(key), digest):
+                    found = scope
+        return found
 
     def rotated(self, scope: Scope, place: Place) -> "Keys":
         """Return keys of which one is new."""
-        name = scope.name.lower()
-        pair: KeyPair = getattr(self, name)
-        return replace(self, **{name: replace(pair, **{place.value: _fresh()})})
+        pair = self.pairs.get(scope) or _fresh_pair()
+        return replace(self, **{scope.value: replace(pair, **{place.value: _fresh()})})
 
 
 class KeyRing:
@@ -84,6 +96,9 @@ class KeyRing:
         self._stamp: tuple[int, int, int] | None = None
         if not path.exists():
             save_keys(path, make_keys())
+        elif (found := load_keys(path)).decide is None:
+            with suppress(OSError):  # a file that nobody may write has the keys that it has
+                save_keys(path, replace(found, decide=_fresh_pair()))
         self._keys = self._read()
 
     def __repr__(self) -> str:
@@ -126,10 +141,7 @@ class KeyRing:
 
 def make_keys() -> Keys:
     """Return new keys; unlike all other randomness, nobody can make these again."""
-    return Keys(
-        admin=KeyPair(primary=_fresh(), secondary=_fresh()),
-        read=KeyPair(primary=_fresh(), secondary=_fresh()),
-    )
+    return Keys(admin=_fresh_pair(), read=_fresh_pair(), decide=_fresh_pair())
 
 
 def save_keys(path: Path, keys: Keys) -> None:
@@ -155,10 +167,14 @@ def load_keys(path: Path) -> Keys:
         raise KeysError(
             f"{path} has no keys that can be read; delete it, and new ones are made at the next start"
         ) from None
-    for name, pair in (("admin", keys.admin), ("read", keys.read)):
-        _check(pair.primary, f"the primary {name} key in {path}")
-        _check(pair.secondary, f"the secondary {name} key in {path}")
+    for scope, pair in keys.pairs.items():
+        _check(pair.primary, f"the primary {scope.value} key in {path}")
+        _check(pair.secondary, f"the secondary {scope.value} key in {path}")
     return keys
+
+
+def _fresh_pair() -> KeyPair:
+    return KeyPair(primary=_fresh(), secondary=_fresh())
 
 
 def _fresh() -> str:

@@ -10,6 +10,11 @@ from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.personalizer.bodies import KEY_HEADER
 
 LONGEST_KEY = 256  # of an idempotency key
+_SCOPES = {
+    Scope.READ: "`read` or `admin`",
+    Scope.DECIDE: "`decide` or `admin`",
+    Scope.ADMIN: "`admin`",
+}
 Headers = dict[bytes, bytes]
 
 
@@ -28,8 +33,8 @@ class Admission:
         scope = None if presented is None else self.keys.scope_of(presented)
         if scope is None:
             raise RefusedError(self._stranger(wire, address, has_key=presented is not None))
-        if scope < needed:
-            message = "this key is for reading only; use an admin key"
+        if not scope.covers(needed):
+            message = f"this is a key of scope `{scope.value}`; use one of scope {_SCOPES[needed]}"
             raise RefusedError(wire.fault(Fault.FORBIDDEN, message))
 
     def _stranger(self, wire: Wire, address: str, *, has_key: bool) -> Problem:
@@ -53,7 +58,7 @@ class Admission:
             return True
         presented = _presented(headers)
         scope = None if presented is None else self.keys.scope_of(presented)
-        return scope is not None and scope >= needed
+        return scope is not None and scope.covers(needed)
 
 
 def idempotency_key(wire: Wire, headers: Headers) -> str | None:

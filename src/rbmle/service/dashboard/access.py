@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rbmle.service.dashboard.answers import html, redirect
-from rbmle.service.dashboard.overview import Source
+from rbmle.service.dashboard.overview import Source, may_look
 from rbmle.service.dashboard.page_login import login
 from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, Sessions
 
@@ -49,12 +49,13 @@ class Access:
         if body is None:
             return html(login(f"The form has more than {LONGEST_FORM} bytes. Enter a key."), 413)
         key = parse_qs(body.decode(errors="replace")).get("key", [""])[0].strip()
-        if guard.scope_of(key) is None:
+        if not may_look(guard, key):
             if wait := throttle.retry_after(address, now):
                 problem = f"Too many keys were wrong. Try again in {wait} s."
                 return html(login(problem), 429, {"retry-after": str(wait)})
             throttle.failed(address, now)
-            return html(login("This is no key of this service. Check it, and try again."), 401)
+            problem = "This is no key of this service that may look. Check it, and try again."
+            return html(login(problem), 401)
         return _with_cookie(redirect(PATH), request, self.sessions.open(key, now), LIFETIME_SECONDS)
 
     async def sign_out(self, request: Request) -> Response:

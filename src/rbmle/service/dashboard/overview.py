@@ -48,6 +48,12 @@ class Guard(Protocol):
         """Return what a key allows now; None for nothing."""
 
 
+def may_look(guard: Guard, key: str) -> bool:
+    """Return whether a key opens the dashboard."""
+    scope = guard.scope_of(key)
+    return scope is not None and scope.covers(Scope.READ)
+
+
 class Source(Protocol):
     """What the application gives to the dashboard; all of it is asked in the event loop's thread."""
 

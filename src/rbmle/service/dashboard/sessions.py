@@ -5,7 +5,7 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from rbmle.service.dashboard.overview import Guard
+from rbmle.service.dashboard.overview import Guard, may_look
 
 LIFETIME_SECONDS = 12 * 60 * 60
 MOST_SESSIONS = 1000  # beyond them the oldest ends
@@ -34,11 +34,11 @@ class Sessions:
         return token
 
     def is_open(self, token: str, guard: Guard, now: float) -> bool:
-        """Return whether a token is one, its time is not over, and its key still is a key."""
+        """Return whether a token is one, its time is not over, and its key still opens the dashboard."""
         session = self._sessions.get(_digest(token))
         if session is None:
             return False
-        if now < session.end and guard.scope_of(session.key) is not None:
+        if now < session.end and may_look(guard, session.key):
             return True
         self.close(token)
         return False

@@ -94,8 +94,7 @@ class Application:
                 raise RefusedError(route or wire.fault(Fault.NOT_FOUND, "there is nothing here"))
             operation = route.operation.name.lower()
             headers = dict(scope["headers"])
-            needed = Scope.READ if route.is_read else Scope.ADMIN
-            self.admission.admit(wire, headers, _address(scope), needed)
+            self.admission.admit(wire, headers, _address(scope), route.scope)
             key = idempotency_key(wire, headers)
             limit = MOST_MODEL_BYTES if route.operation is Operation.PUT_MODEL else MOST_BYTES
             body = await receive_body(scope, receive, limit=limit, seconds=BODY_SECONDS)

@@ -118,7 +118,7 @@ class Turns:
     def take(self, asker: Asker, body: bytes) -> bool:
         """Take a call, which will be answered or let go; or return False."""
         headers = dict(asker.headers)
-        if len(body) > MOST_BYTES or not self._admission.allows(headers, Scope.ADMIN):
+        if len(body) > MOST_BYTES or not self._admission.allows(headers, Scope.DECIDE):
             return False
         try:
             wire, route = _rank_route(asker.url) if b"/rank" in asker.url else _route(asker.url)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from rbmle.service.access.keys import Scope
 from rbmle.service.api.decoding import BodyError, decoded, target_of
 from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.native.wire import (
@@ -86,6 +87,8 @@ SUCCESS: Mapping[Operation, int] = MappingProxyType(
     }
 )
 
+_DECIDING = frozenset({Operation.RANK, Operation.REWARD, Operation.ACTIVATE})
+
 _RANK = msgspec.json.Decoder(RankBody)
 _PACKED_RANK = msgspec.json.Decoder(PackedRankBody)
 _REWARD = msgspec.json.Decoder(RewardBody)
@@ -99,6 +102,13 @@ class Route:
     operation: Operation
     id: str | None = None  # None: the path has none
     is_read: bool  # it changes nothing
+
+    @property
+    def scope(self) -> Scope:
+        """Return what a key needs."""
+        if self.operation in _DECIDING:
+            return Scope.DECIDE
+        return Scope.READ if self.is_read else Scope.ADMIN
 
     @property
     def status(self) -> int:

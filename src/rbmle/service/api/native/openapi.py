@@ -57,7 +57,7 @@ _ANSWERS: dict[Operation, type] = {
 _DESCRIPTIONS = {
     Fault.MALFORMED: "The path or the body cannot be meant",
     Fault.UNAUTHORIZED: "There is no key, or it is none of ours",
-    Fault.FORBIDDEN: "The key is for reading only",
+    Fault.FORBIDDEN: "The key has another scope",
     Fault.NOT_FOUND: "There is no such event",
     Fault.METHOD_NOT_ALLOWED: "The path has other methods",
     Fault.TIMEOUT: "The request took too long to arrive",
@@ -117,9 +117,9 @@ _EITHER = [
     },
 ]
 
-_ALWAYS = (Fault.MALFORMED, Fault.UNAUTHORIZED, Fault.THROTTLED, Fault.UNAVAILABLE)
+_ALWAYS = (Fault.MALFORMED, Fault.UNAUTHORIZED, Fault.FORBIDDEN, Fault.THROTTLED, Fault.UNAVAILABLE)
 _WITH_ID = (Fault.NOT_FOUND,)
-_CHANGING = (Fault.FORBIDDEN, Fault.CONFLICT)
+_CHANGING = (Fault.CONFLICT,)
 _WITH_BODY = (Fault.TIMEOUT, Fault.TOO_LARGE, Fault.UNSUPPORTED_MEDIA_TYPE)
 _WAITING = (Fault.THROTTLED, Fault.UNAVAILABLE)
 

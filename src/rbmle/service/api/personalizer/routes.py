@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
 
+from rbmle.service.access.keys import Scope
 from rbmle.service.api.paths import ID, Table
 
 
@@ -100,6 +101,9 @@ TABLES: Mapping[Version, Table[Operation]] = MappingProxyType(
     {Version.V1_0: _V1, Version.V1_1: _V1, Version.V2022: _V2022}
 )
 
+_DECIDING = frozenset(
+    {Do.RANK, Do.REWARD, Do.ACTIVATE, Do.RANK_SLOTS, Do.REWARD_SLOTS, Do.ACTIVATE_SLOTS}
+)
 _CREATED = frozenset({Do.RANK, Do.RANK_SLOTS})
 _EMPTY = frozenset(
     {
@@ -141,6 +145,13 @@ class Route:
         default_factory=dict
     )  # of the query; names in small letters
     is_read: bool  # it changes nothing
+
+    @property
+    def scope(self) -> Scope:
+        """Return what a key needs."""
+        if self.operation in _DECIDING:
+            return Scope.DECIDE
+        return Scope.READ if self.is_read else Scope.ADMIN
 
     @property
     def status(self) -> int:
