@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from rbmle.service.log.base import Row
 from rbmle.service.log.errors import DuplicateRequest, LogUnavailable
@@ -89,3 +90,19 @@ def test_nothing_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="no rows"):
         writer.submit([])
     writer.close()
+
+
+def test_a_full_disk_is_said_once_and_so_is_its_end() -> None:
+    log = SlowLog()
+    log.go.set()
+    with capture_logs() as lines:
+        writer = Writer(log)
+        for log.fails in (True, True, True, False, False):
+            future = writer.submit([row("x")])
+            assert (future.exception(10) is not None) == log.fails
+        writer.close()
+    assert [(line["log_level"], line["event"]) for line in lines] == [
+        ("error", "cannot write the log"),
+        ("info", "can write the log again"),
+    ]
+    assert lines[0]["why"] == "the disk is full"

@@ -22,9 +22,9 @@ from rbmle.service.learning.report import Report
 from rbmle.service.learning.start import Settings, Start, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.outage import Failure, Outage
 from rbmle.service.log.publications import Publications
 from rbmle.service.log.records import CLOCK, Ticked, encoded, kind_of
-from rbmle.service.log.writer import Failure
 from rbmle.service.statistics import Statistics
 
 MODEL, REPORT = "model", "report"  # names of publications
@@ -53,7 +53,8 @@ class Learner:
         self.told = told
         self.statistics = Statistics()
         self.fold = Fold(log=log, make=Model.from_json, watcher=self.statistics)
-        self.failure: Failure | None = None  # while the log cannot be read
+        self._reading, self._ticking = Outage("read the log"), Outage("write that time passes")
+        self._publishing, self._saving = Outage("publish"), Outage("write a checkpoint")
         self.is_leading = False  # it has the lease
         self._lease = log.lease()
         self._checkpoints = Checkpoints(start.data)
@@ -66,6 +67,12 @@ class Learner:
         self._log_bytes = 0
         self._origin = ""  # of the log
         self._due: dict[str, float] = {}  # when something is to be done again
+
+    @property
+    def failure(self) -> Failure | None:
+        """Return since when and why something cannot be done; None if all can."""
+        outages = (self._reading, self._ticking, self._publishing, self._saving)
+        return next((outage.failure for outage in outages if outage.failure is not None), None)
 
     def stop(self) -> None:
         """End `run` after the record at hand."""
@@ -130,11 +137,11 @@ class Learner:
         """Learn what came, and publish it, and save it now and then."""
         try:
             is_behind = self._learn()
-            self.failure = None
+            self._reading.worked()
         except LogUnavailable as error:
-            self.failure = self.failure or Failure(time.time(), str(error))
+            self._reading.failed(str(error))
             is_behind = False
-        self._is_caught_up |= not is_behind and self.failure is None
+        self._is_caught_up |= not is_behind and self._reading.failure is None
         self._keep_lease()
         if self.is_leading:
             self._save_if_due()
@@ -142,7 +149,7 @@ class Learner:
             self._report_if_due()
             self._pass_time()
         if not is_behind:
-            self._stop.wait(POLL_SECONDS if self.failure is None else RETRY_SECONDS)
+            self._stop.wait(POLL_SECONDS if self._reading.failure is None else RETRY_SECONDS)
 
     def _learn(self) -> bool:
         """Take in some records; return whether there may be more."""
@@ -232,8 +239,9 @@ class Learner:
         """Publish; if that cannot be done now, it is done with what comes next."""
         try:
             self.publications.put(name, content)
+            self._publishing.worked()
         except LogUnavailable as error:
-            self.failure = self.failure or Failure(time.time(), str(error))
+            self._publishing.failed(str(error))
 
     def _pass_time(self) -> None:
         """Write that time has passed, if something waits for that."""
@@ -244,7 +252,9 @@ class Learner:
         try:
             self.log.append([Row(kind_of(ticked), CLOCK, None, now, encoded(ticked))])
         except LogUnavailable as error:
-            self.failure = self.failure or Failure(time.time(), str(error))
+            self._ticking.failed(str(error))
+        else:
+            self._ticking.worked()
 
     def _save_if_due(self) -> None:
         if self._is_due("save", self.start.checkpoint_seconds, is_first=False):
@@ -260,8 +270,9 @@ class Learner:
         try:
             self._checkpoints.save(fold, self.statistics)
         except OSError as error:
-            self.failure = Failure(time.time(), f"no checkpoint was written: {error}")
+            self._saving.failed(str(error))
         else:
+            self._saving.worked()
             self._saved = fold.seq
 
     def _is_due(self, what: str, seconds: float, *, is_first: bool = True) -> bool:

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Protocol, overload
 
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import DuplicateRequest
+from rbmle.service.log.outage import Failure, Outage
 from rbmle.service.log.timings import Timings
 
 MOST = 256  # calls in one transaction
@@ -31,14 +31,6 @@ class Done(Protocol):
 Call = tuple[Sequence[Row], Done]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Since when something does not work, and why."""
-
-    since: float  # seconds since the epoch
-    why: str
-
-
 def _forget(stored: list[Stored]) -> None:
     """Do nothing with what was stored."""
 
@@ -49,7 +41,7 @@ class Writer:
     def __init__(self, log: Log, stored: Callable[[list[Stored]], None] = _forget) -> None:
         """Start the thread; `stored` is given what each transaction stored, in that thread."""
         self.log = log
-        self.failure: Failure | None = None  # while the log does not take anything
+        self._outage = Outage("write the log")
         self.timings = Timings()  # of transactions, in seconds
         self.last = log.last()  # the seq of the last row
         self.writing_since: float | None = (
@@ -71,6 +63,11 @@ class Writer:
         told: Done = Future() if done is None else done
         self._calls.put((rows, told))
         return told
+
+    @property
+    def failure(self) -> Failure | None:
+        """Return since when and why the log does not take anything; None if it does."""
+        return self._outage.failure
 
     @property
     def waiting(self) -> int:
@@ -108,11 +105,11 @@ class Writer:
             self._write_others(calls, error)
             return
         except Exception as error:  # whatever it is, those who wait must hear of it
-            self.failure = self.failure or Failure(time.time(), str(error))
+            self._outage.failed(str(error))
             for _, done in calls:
                 done.set_exception(error)
             return
-        self.failure = None
+        self._outage.worked()
         self.last = first + len(rows) - 1
         self.timings.add(time.perf_counter() - begun)
         self._stored([Stored(seq, row) for seq, row in enumerate(rows, first)])
