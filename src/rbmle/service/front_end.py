@@ -92,9 +92,9 @@ class FrontEnd:
     def problem(self) -> str | None:
         """Return why the service cannot decide and learn now, or None."""
         if self.report.broken:
-            return f"the learner has stopped: {self.report.broken}"
+            return "the learner has stopped; its own log says why"
         if self.writer.failure is not None:
-            return f"the log takes nothing: {self.writer.failure.why}"
+            return "the log takes nothing; the service's own log says why"
         since = self.writer.writing_since
         if since is not None and time.monotonic() - since > STUCK_SECONDS:
             return f"the log has not answered for {time.monotonic() - since:.0f} s"

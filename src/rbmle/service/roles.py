@@ -65,7 +65,7 @@ def run_learner(settings: Settings, started: Callable[[], None]) -> None:
     """Learn until SIGTERM or SIGINT; `started` is called once it does, or stands by."""
     start, address = settings.start(), address_of(settings)
     configure_logging()
-    start.data.mkdir(parents=True, exist_ok=True)
+    start.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = open_log(address)
     publications = open_publications(address)
     try:

@@ -17,7 +17,7 @@ class Service(FrontEnd):
 
     def __init__(self, start: Start, told: Callable[[str], None]) -> None:
         """Open the log and begin to learn; `told` hears what is worth a line."""
-        start.data.mkdir(parents=True, exist_ok=True)
+        start.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         address = start.log or str(start.data / LOG_FILE)
         log = open_log(address)
         own = open_publications(address)

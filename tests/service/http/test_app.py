@@ -8,11 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from rbmle.service.access.keys import KeyRing
 from rbmle.service.http.app import MOST_BYTES, Application
 from rbmle.service.http.binding import Binding
 from rbmle.service.http.server import Server
+from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.service import Service
 from tests.services import PATIENCE, learned, small_start, wait_until
 
@@ -291,3 +293,27 @@ def test_a_stale_client_locks_nobody_out(tmp_path: Path) -> None:
 def test_without_keys_everybody_on_this_machine_may_ask(tmp_path: Path) -> None:
     with served(tmp_path, has_keys=False) as (client, _, _keys):
         assert client.post("/v1/rank", json=RANK, headers={"authorization": ""}).status_code == 201
+
+
+def test_a_log_that_fails_shows_clients_no_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(rows: Any) -> int:
+        raise LogUnavailable(f"2 rows could not be stored in {tmp_path}/log.db at db.example")
+
+    with served(tmp_path) as (client, service, _keys), capture_logs() as lines:
+        monkeypatch.setattr(service.log, "append", fail)
+        for path, body in (("/v1/rank", RANK), ("/personalizer/v1.0/rank", OLD_RANK)):
+            refused = client.post(path, json=body)
+            assert refused.status_code == 503
+            assert int(refused.headers["retry-after"]) > 0
+            assert "log is not available" in refused.json()["error"]["message"]
+            assert str(tmp_path) not in refused.text
+            assert "db.example" not in refused.text
+        ready = client.get("/readyz")
+        assert ready.status_code == 503
+        assert str(tmp_path) not in ready.text
+        monkeypatch.undo()
+        wait_until(lambda: service.problem is None)
+    assert [line["event"] for line in lines] == ["cannot write the log", "can write the log again"]
+    assert str(tmp_path) in lines[0]["why"]

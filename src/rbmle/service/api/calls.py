@@ -162,7 +162,8 @@ class Calls:
         waiting = self.service.writer.waiting
         if waiting > MOST_WAITING:
             raise LogUnavailable(
-                f"{waiting} calls are waiting for the log; send the same request again later"
+                f"{waiting} calls are waiting for the log; send the same request again later",
+                is_public=True,
             )
 
 

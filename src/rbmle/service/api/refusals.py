@@ -37,7 +37,8 @@ def problem_of(wire: Wire, operation: str, error: BaseException) -> Problem:
         frames = traceback.format_tb(error.__traceback__)  # the message may have features in it
         _log.error("unforeseen", operation=operation, error=type(error).__name__, frames=frames)
         return wire.fault(Fault.INTERNAL, "the service has a fault of its own; its log has more")
-    problem = wire.fault(what, str(error))
+    said = error.told if isinstance(error, LogUnavailable) else str(error)
+    problem = wire.fault(what, said)
     return replace(problem, retry_after=RETRY_SECONDS) if what is Fault.UNAVAILABLE else problem
 
 

@@ -120,4 +120,5 @@ class Waiting:
         return LogUnavailable(
             f"the log did not answer within {self.seconds:g} s; send the same request again",
             may_be_stored=True,
+            is_public=True,
         )

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class Start:
     """How a service starts: where it remembers, and what a new log begins with."""
 
     data: Path
-    log: str | None = None  # its address; None: a file in the folder
+    log: str | None = field(default=None, repr=False)  # its address; None: a file in the folder
     policy: Policy[Any] | None = None  # None: that of the log, or the default; as the next four
     featuriser: Hashing | None = None
     seed: int | None = None

@@ -7,9 +7,12 @@ LogError
 └── LogRefused         a log that must not be opened: in use, foreign, or from a later version
 """
 
+import re
 from collections.abc import Sequence
 
 from rbmle.core.errors import RBMLEError
+
+TOLD = "the log is not available at the moment; send the same request again"  # to clients
 
 
 class LogError(RBMLEError):
@@ -23,11 +26,17 @@ class LogUnavailable(LogError):
     failed so late that its rows, all of them, may be found stored: at once by another connection,
     or after a restart. Repeated by the same log with the same rows, it stores them once; anybody
     else asks `of_request`.
+
+    The message is for the operator, and may name files and hosts; clients are told it only if it
+    `is_public`.
     """
 
-    def __init__(self, message: str, *, may_be_stored: bool = False) -> None:
+    def __init__(
+        self, message: str, *, may_be_stored: bool = False, is_public: bool = False
+    ) -> None:
         LogError.__init__(self, message)
         self.may_be_stored = may_be_stored
+        self.told = message if is_public else TOLD
 
 
 class DuplicateRequest(LogError):
@@ -51,3 +60,15 @@ class LogDamaged(LogError):
 
 class LogRefused(LogError):
     """A log that must not be opened: in use by another writer, foreign, or from a later version."""
+
+
+_PASSWORD = re.compile(r"(?i)(postgres(?:ql)?://[^\s:/@]*):\S*@|(password=)[^\s&]*")
+
+
+def masked(text: str) -> str:
+    """Return a text without the passwords of the URLs of databases in it.
+
+    >>> masked("postgresql://me:secret@host/data?sslpassword=secret")
+    'postgresql://me:***@host/data?sslpassword=***'
+    """
+    return _PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] else f"{found[2]}***", text)

@@ -9,7 +9,7 @@ import psycopg
 
 from rbmle.service.log import postgres_server as server
 from rbmle.service.log.base import Lease, Row, Stored
-from rbmle.service.log.errors import LogRefused, LogUnavailable
+from rbmle.service.log.errors import LogRefused, LogUnavailable, masked
 from rbmle.service.log.pool import Pool
 from rbmle.service.log.row_codec import (
     COLUMNS,
@@ -45,6 +45,7 @@ class PostgresLog:
     """
 
     def __init__(self, url: str, *, is_read_only: bool = False, lock_seconds: float = 5.0) -> None:
+        server.place(url)  # else it is no URL
         self._url = url
         self._lock_seconds = lock_seconds
         self._is_read_only = is_read_only
@@ -200,7 +201,7 @@ class PostgresLog:
         self, deed: str, error: Exception, rows: tuple[Row, ...] = ()
     ) -> LogUnavailable:
         return LogUnavailable(
-            f"cannot {deed} the log in {self._place}: {str(error).strip()}; see that the server "
+            f"cannot {deed} the log in {self._place}: {masked(str(error).strip())}; see that the server "
             f"runs, and try again",
             may_be_stored=self._unsettled is not None and self._unsettled.rows == rows,
         )

@@ -3,7 +3,7 @@
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rbmle.service.log.errors import LogRefused
+from rbmle.service.log.errors import LogRefused, masked
 
 VERSION = 1
 # "RBML", "RBMM": the first halves of the numbers of two locks; the second half is the schema's.
@@ -51,8 +51,14 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 
 def place(url: str) -> str:
-    """Return where a log is, without the password."""
-    parts = conninfo_to_dict(url)
+    """Return where a log is, without the password; raise LogRefused if the URL cannot be read."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise LogRefused(
+            f"{masked(url)} is no address of a PostgreSQL database: {masked(str(error).strip())}; "
+            "give postgresql://user@host/database"
+        ) from None
     return f"{parts.get('dbname') or 'postgres'} at {parts.get('host') or 'localhost'}"
 
 
