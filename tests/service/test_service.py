@@ -1,6 +1,8 @@
 """The service without its network: what survives a stop, and that the log alone gives the same model."""
 
 import io
+import os
+import stat
 from datetime import timedelta
 from pathlib import Path
 
@@ -184,3 +186,21 @@ def test_time_passes_without_any_call(tmp_path: Path) -> None:
         assert bandit is not None
         wait_until(lambda: bandit.round == 1)
         assert service.fold.joiner.counts.defaulted == 1
+
+
+def test_what_is_kept_is_for_its_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "data"
+    before = os.umask(0)
+    try:
+        with running(small_start(folder)) as service:
+            rank(service, offer("a", "b"))
+            learned(service)
+        old = next(folder.glob("checkpoint-*.rbmle"))
+        old.chmod(0o644)  # as an earlier version left it
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        with running(small_start(folder)):
+            assert stat.S_IMODE(old.stat().st_mode) == 0o600
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    finally:
+        os.umask(before)
+    assert set(modes.values()) == {0o600}, modes

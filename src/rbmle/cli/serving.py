@@ -141,6 +141,7 @@ def learn(
     if supervised:
         run_supervised(LEARN)
         return
+    from rbmle.service.log.errors import masked
     from rbmle.service.roles import run_learner
     from rbmle.service.settings import read_settings
 
@@ -153,13 +154,16 @@ def learn(
         "new_model": new_model,
     }
     settings = read_settings(config, given)
-    where = settings.log or settings.data
+    where = masked(settings.log or settings.data)
     run_learner(settings, lambda: _tell(f"rbmle learns from {where}"))
 
 
 def _welcome(settings: "Settings", address: str) -> None:
     """Tell where the service is, and how to try it."""
-    lines = [f"rbmle serves at {address}, and remembers in {settings.log or settings.data}"]
+    from rbmle.service.log.errors import masked
+
+    place = masked(settings.log or settings.data)
+    lines = [f"rbmle serves at {address}, and remembers in {place}"]
     line = TRY
     if settings.no_keys:
         lines.append("There are no keys: everybody on this machine may ask.")

@@ -8,12 +8,17 @@ from typing import BinaryIO
 
 
 @contextmanager
-def written_whole(path: Path, *, is_synced: bool = True) -> Iterator[BinaryIO]:
-    """Yield a file beside the path, which takes its place when all is written, and on disk if `is_synced`."""
+def written_whole(
+    path: Path, *, is_synced: bool = True, mode: int = 0o666
+) -> Iterator[BinaryIO]:
+    """Yield a file beside the path, which takes its place when all is written, and on disk if `is_synced`.
+
+    It has this mode, less what the umask takes.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(scratch, "wb") as file:
+        with open(scratch, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             if is_synced:

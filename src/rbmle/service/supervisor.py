@@ -136,10 +136,8 @@ def serve(settings: Settings, started: Callable[[str], None]) -> int:
     binding = settings.binding()
     address_of(settings)
     settings.start()
-    with bound(
-        binding
-    ) as sockets:  # before anything is made: a port that is taken leaves no traces
-        Path(settings.data).mkdir(parents=True, exist_ok=True)
+    with bound(binding) as sockets:  # first: a port that is taken leaves no folder and no keys behind
+        Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
         keys_of(settings)
         address = binding.address(sockets[0].getsockname()[1])
         return Supervisor(settings, sockets).run(lambda: started(address))

@@ -146,8 +146,7 @@ def make_keys() -> Keys:
 
 def save_keys(path: Path, keys: Keys) -> None:
     """Write keys, whole or not at all, for their owner's eyes."""
-    with written_whole(path) as file:
-        os.fchmod(file.fileno(), _OWNER_ONLY)  # while it is empty
+    with written_whole(path, mode=_OWNER_ONLY) as file:
         file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
 
 

@@ -7,6 +7,7 @@ log, is passed over.
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BufferedReader
@@ -29,6 +30,7 @@ from rbmle.service.statistics import Statistics
 FORMAT = "rbmle checkpoint"
 VERSION = 2
 KEPT = 2
+_OWNER_ONLY = 0o600
 CHUNK = 4096  # pending events in a line: while one is encoded, no other thread does anything
 BUFFER = 2**20  # bytes
 _STATE, _PENDING, _BANDIT = "state.json", "pending.jsonl", "bandit.rbmle"
@@ -73,7 +75,7 @@ class Checkpoints:
             statistics=statistics,
         )
         path = self.folder / f"checkpoint-{fold.seq:016d}.rbmle"
-        with written_whole(path) as file, zipfile.ZipFile(file, "w") as zipped:
+        with written_whole(path, mode=_OWNER_ONLY) as file, zipfile.ZipFile(file, "w") as zipped:
             zipped.writestr(zipfile.ZipInfo(_STATE), msgspec.json.encode(state))
             with zipped.open(zipfile.ZipInfo(_PENDING), "w", force_zip64=True) as entry:
                 for line in _lines(fold.joiner.pending):
@@ -84,9 +86,12 @@ class Checkpoints:
         return path
 
     def tidy(self) -> None:
-        """Delete what a killed process had begun to write; nobody else may write here now."""
+        """Delete what a killed process had begun to write; nobody else may write here now, nor read."""
         for part in self.folder.glob(".checkpoint-*.part"):
             part.unlink(missing_ok=True)
+        with suppress(PermissionError):  # they are another user's, who let this one read them
+            for path in self.paths():
+                path.chmod(_OWNER_ONLY)
 
     def restore(self, log: Log) -> Iterator["Restored"]:
         """Yield what fits the log, the newest first, and why others do not."""

@@ -1,0 +1,46 @@
+"""`rbmle serve` and `rbmle key`: what they print, and what they leave behind."""
+
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from rbmle.cli.serving import _welcome
+from rbmle.service.settings import Settings
+
+MAIN = "import sys; from rbmle.cli import main; sys.argv[0] = 'rbmle'; main()"
+rbmle = partial(subprocess.run, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        ended = rbmle([sys.executable, "-c", MAIN, "serve", "--port", port, "--data", str(data)])
+    assert ended.returncode != 0
+    assert f"port {port} of 127.0.0.1 is in use" in ended.stderr
+    assert not data.exists()
+
+
+def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_path: Path) -> None:
+    for url in ("postgresql://me:s3cret@127.0.0.1:1/x", "postgresql://me:s3cret@[::1/x"):
+        options = ["--port", "0", "--data", str(tmp_path), "--log", url]
+        ended = rbmle([sys.executable, "-c", MAIN, "serve", *options])
+        assert ended.returncode != 0
+        assert "s3cret" not in ended.stdout + ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+def test_the_greeting_shows_no_password(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(log="postgresql://me:s3cret@db.example/x")
+    _welcome(settings, "http://127.0.0.1:8080")
+    said = capsys.readouterr().err
+    assert "remembers in postgresql://me:***@db.example/x" in said
+    assert "s3cret" not in said
+    assert "s3cret" not in repr(settings.start())
