@@ -3,6 +3,7 @@
 import io
 import os
 import stat
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -204,3 +205,22 @@ def test_what_is_kept_is_for_its_owner_only(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert set(modes.values()) == {0o600}, modes
+
+
+def test_the_configuration_of_a_start_is_for_the_first_one(tmp_path: Path) -> None:
+    first = ServiceConfiguration(exploration=0.1, reward_wait_time=timedelta(minutes=1))
+    start = small_start(tmp_path, configuration=first, configured=frozenset({"exploration"}))
+    said: list[str] = []
+    with Service(start, told=said.append) as service:
+        assert service.decider.configuration == first
+        changed = replace(first, exploration=0.4, default_reward=-1.0)
+        service.configure(changed).result(PATIENCE)
+    assert said == []
+    with Service(start, told=said.append) as service:
+        assert service.decider.configuration == changed
+    (line,) = said
+    assert "`exploration` is 0.4 there, and 0.1 in the file" in line
+    assert "PATCH /v1/configuration" in line
+    assert "default_reward" not in line  # the file does not have it
+    with Service(replace(start, configuration=changed), told=said.append):
+        assert len(said) == 1

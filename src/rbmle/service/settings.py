@@ -38,7 +38,7 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seed: int | None = None  # None: that of the log, or a random one
     fits_per_second: int | None = None  # None: those of the log, or the default
     features: Features | None = None  # None: those of the log, or the default
-    configuration: dict[str, Any] | None = None  # None: that of the log, or the default
+    configuration: dict[str, Any] | None = None  # of a new log
     new_model: bool = False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     certificate: str | None = None
@@ -81,6 +81,7 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             seed=self.seed,
             fits_per_second=self.fits_per_second,
             configuration=configuration,
+            configured=frozenset(self.configuration or ()),
             is_new_model=self.new_model,
             checkpoint_seconds=self.checkpoint_seconds,
         )

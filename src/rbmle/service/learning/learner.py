@@ -109,7 +109,7 @@ class Learner:
         """Take the lease if it is free; who has it writes what a log begins with."""
         if not self._lease.take():
             return False
-        begin(self.log, self.start)
+        begin(self.log, self.start, self.told)
         self._checkpoints.tidy()
         self.is_leading = True
         return True

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,14 @@ class Start:
     featuriser: Hashing | None = None
     seed: int | None = None
     fits_per_second: int | None = None
-    configuration: ServiceConfiguration | None = None
+    configuration: ServiceConfiguration | None = None  # of a new log; an old one has its own
+    configured: frozenset[str] | None = None  # the settings of it that were given; None: all
     is_new_model: bool = False  # begin another model if the log has one that is not the same
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
-def begin(log: Log, start: Start) -> None:
-    """Write what a new log begins with, or what is to change in an old one."""
+def begin(log: Log, start: Start, told: Callable[[str], None]) -> None:
+    """Write what a new log begins with, or what is to change in an old one; `told` hears what is not."""
     before = settings_of(log)
     model = before.model or Model(policy=default_policy(), seed=secrets.randbits(63))
     parts: dict[str, Any] = {
@@ -59,13 +61,32 @@ def begin(log: Log, start: Start) -> None:
                 "settings out to go on with it, or begin another one with --new-model"
             )
         records.append(Modelled(settings=wanted.to_json()))
-    configuration = start.configuration or before.configuration or ServiceConfiguration()
-    if configuration != before.configuration:
+    if before.configuration is None:
+        configuration = start.configuration or ServiceConfiguration()
         records.append(Configured(configuration=configuration.to_json()))
+    elif differing := _differing(start, before.configuration):
+        told(
+            f"[configuration] is for the first start, and no longer what the log has: {differing}. The "
+            "service goes on with what the log has. To change it, send PATCH /v1/configuration; to be "
+            "rid of this message, take these settings out of the file, or make them the same."
+        )
     if records:
         now = time.time_ns() // 1_000_000
         rows = [Row(kind_of(record), OPERATOR, None, now, encoded(record)) for record in records]
         log.append(rows)
+
+
+def _differing(start: Start, before: ServiceConfiguration) -> str:
+    """Return in words which of the settings that were given the log has otherwise."""
+    if start.configuration is None:
+        return ""
+    wanted, kept = start.configuration.to_json(), before.to_json()
+    names = wanted if start.configured is None else [n for n in wanted if n in start.configured]
+    return ", ".join(
+        f"`{name}` is {kept[name]!r} there, and {wanted[name]!r} in the file"
+        for name in names
+        if wanted[name] != kept[name]
+    )
 
 
 @dataclass(frozen=True, slots=True)
