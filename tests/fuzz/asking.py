@@ -21,6 +21,7 @@ PATHS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "rank": ("POST", "/v1/rank"),
         "reward": ("POST", "/v1/events/{id}/reward"),
         "configuration": ("PUT", "/v1/configuration"),
+        "change": ("PATCH", "/v1/configuration"),
         "old rank": ("POST", "/rank"),
         "old slots rank": ("POST", "/multislot/rank"),
         "old reward": ("POST", "/events/{id}/reward"),
@@ -45,7 +46,12 @@ _IDS = (
     "\u202e",
 )
 STATUSES = (200, 201, 204, 400, 409, 413)
-_STORED = {"rank": "decided", "reward": "rewarded", "configuration": "configured"}
+_STORED = {
+    "rank": "decided",
+    "reward": "rewarded",
+    "configuration": "configured",
+    "change": "configured",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,14 @@
 """Bodies that are almost right: valid ones, and what befalls them byte by byte and value by value."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from random import Random
 from types import MappingProxyType
 
 from hypothesis import strategies as st
+
+from rbmle.service.configuration import ServiceConfiguration
 
 _RANK = (
     b'{"event":"e-1","context":{"user":{"age":31,"tags":[1,2.5,-3e2]},"hour":12,"new":true},'
@@ -26,12 +29,18 @@ _OLD_SLOTS = (
     b'"features":[]}],"slots":[{"id":"top","baselineAction":"a","features":[{"size":"large"}],'
     b'"excludedActions":["b"]}],"eventId":"e-3","deferActivation":false}'
 )
-_CONFIGURATION = (
-    b'{"reward_wait_time":"PT10M","default_reward":0.5,"reward_aggregation":"sum","exploration":0.25,'
-    b'"learning_mode":"Online","log_retention_days":90,"model_export_frequency":"PT5M",'
-    b'"model_retrain_days":7,"auto_optimization_frequency":"P7D",'
-    b'"auto_optimization_start_date":"2019-01-19T00:00:00Z"}'
-)
+_CONFIGURATION = json.dumps(  # every setting, with some that are not the default
+    ServiceConfiguration().to_json()
+    | {
+        "default_reward": 0.5,
+        "reward_aggregation": "sum",
+        "exploration": 0.25,
+        "log_retention_days": 90,
+        "model_retrain_days": 7,
+        "auto_optimization_frequency": "P7D",
+        "auto_optimization_start_date": "2019-01-19T00:00:00Z",
+    }
+).encode()
 _OLD_CONFIGURATION = (
     b'{"rewardWaitTime":"PT10M","defaultReward":0.5,"rewardAggregation":"sum",'
     b'"explorationPercentage":0.25,"modelExportFrequency":"PT5M","logRetentionDays":90,'
@@ -47,7 +56,8 @@ SAMPLES: Mapping[str, tuple[bytes, ...]] = MappingProxyType(
     {
         "rank": (_RANK, _RANK.replace(b'"event":"e-1",', b""), _SLOTS),
         "reward": (b'{"value":0.5}', b'{"slots":{"top":1,"left":-0.25}}'),
-        "configuration": (_CONFIGURATION, b"{}"),
+        "configuration": (_CONFIGURATION,),
+        "change": (_CONFIGURATION, b'{"exploration":0.3}', b"{}"),
         "old rank": (_OLD_RANK, _OLD_RANK.replace(b'"eventId":"e-2",', b"")),
         "old slots rank": (_OLD_SLOTS,),
         "old reward": (b'{"value":1}',),

@@ -37,6 +37,7 @@ DECODERS: Mapping[str, Callable[[bytes], object]] = MappingProxyType(
         "rank": native.decode_rank,
         "reward": partial(native.decode_reward, "e"),
         "configuration": partial(native.decode_configuration, before=BEFORE),
+        "change": partial(native.decode_change, before=BEFORE),
         "old rank": personalizer.decode_rank,
         "old slots rank": personalizer.decode_slots_rank,
         "old reward": partial(personalizer.decode_reward, "e"),

@@ -225,7 +225,11 @@ def test_a_method_that_is_not_there_names_those_that_are() -> None:
     )
     here = native.route("DELETE", b"/v1/configuration")
     assert isinstance(here, Problem)
-    assert (here.status, here.code, here.allow) == (405, "method_not_allowed", ("GET", "PUT"))
+    assert (here.status, here.code, here.allow) == (
+        405,
+        "method_not_allowed",
+        ("GET", "PATCH", "PUT"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -542,6 +546,7 @@ def test_any_body_is_understood_or_refused(body: bytes) -> None:
         native.decode_rank,
         lambda b: native.decode_reward("e", b),
         lambda b: native.decode_configuration(b, ServiceConfiguration()),
+        lambda b: native.decode_change(b, ServiceConfiguration()),
     ):
         try:
             decode(body)
@@ -834,10 +839,41 @@ def test_a_native_configuration_comes_back() -> None:
     )
     body = native.encode_configuration(configuration)
     assert native.decode_configuration(body, configuration) == configuration
-    refused = refusal(
-        lambda: native.decode_configuration(b'{"exploration":2}', ServiceConfiguration())
-    )
+    refused = refusal(lambda: native.decode_change(b'{"exploration":2}', configuration))
     assert (refused.status, refused.target) == (400, "exploration")
+
+
+def test_a_native_change_leaves_all_else_as_it_was() -> None:
+    before = ServiceConfiguration(exploration=0.1, auto_optimization_frequency=timedelta(days=7))
+    assert native.decode_change(b"{}", before) == before
+    after = native.decode_change(b'{"auto_optimization_frequency":null}', before)
+    assert after == ServiceConfiguration(exploration=0.1)
+    for missing in before.to_json():
+        body = {name: value for name, value in before.to_json().items() if name != missing}
+        encoded = msgspec.json.encode(body)
+        refused = refusal(lambda encoded=encoded: native.decode_configuration(encoded, before))
+        assert (refused.status, refused.target) == (400, missing)
+
+
+def test_the_openapi_document_asks_for_all_settings_to_put_and_for_none_to_patch() -> None:
+    document = openapi("0.1.0")
+    bodies = {
+        method: document["paths"]["/v1/configuration"][method]["requestBody"]["content"]
+        for method in ("put", "patch")
+    }
+    schemas = {
+        method: document["components"]["schemas"][body["application/json"]["schema"]["$ref"][21:]]
+        for method, body in bodies.items()
+    }
+    settings = list(ServiceConfiguration().to_json())
+    assert list(schemas["put"]["properties"]) == list(schemas["patch"]["properties"]) == settings
+    assert schemas["put"]["required"] == settings
+    assert not schemas["patch"].get("required")
+    assert schemas["patch"]["properties"]["exploration"] == {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+    }
 
 
 def test_the_openapi_document_names_every_path_and_status() -> None:
@@ -856,7 +892,7 @@ def test_the_openapi_document_names_every_path_and_status() -> None:
         *("201", "400", "401", "403", "408", "409", "413", "415", "429", "503"),
     }
     assert set(document["paths"]["/v1/events/{id}"]["get"]["responses"]) == {
-        *("200", "400", "401", "404", "429", "503"),
+        *("200", "400", "401", "403", "404", "429", "503"),
     }
     reward = document["paths"]["/v1/events/{id}/reward"]["post"]
     assert {"204", "404", "409"} <= set(reward["responses"])

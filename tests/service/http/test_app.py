@@ -178,6 +178,22 @@ def test_a_configuration_is_read_and_changed(client: httpx.Client) -> None:
     assert client.put("/v1/configuration", json=before).json() == before
 
 
+def test_a_put_of_one_setting_is_refused_and_a_patch_changes_no_other(client: httpx.Client) -> None:
+    before = client.get("/v1/configuration").json()
+    changed = client.patch("/v1/configuration", json={"reward_wait_time": "PT1M"}).json()
+    assert changed == before | {"reward_wait_time": "PT1M"}
+    refused = client.put("/v1/configuration", json={"exploration": 0.3})
+    assert refused.status_code == 400
+    message = refused.json()["error"]["message"]
+    assert all(name in message for name in before if name != "exploration")
+    assert "PATCH" in message
+    assert client.get("/v1/configuration").json() == changed
+    for wrong in ({"exploration": 3}, {"exploration": "a"}, {"colour": 1}):
+        refused = client.patch("/v1/configuration", json=wrong)
+        assert (refused.status_code, refused.json()["error"]["target"]) == (400, next(iter(wrong)))
+    assert client.patch("/v1/configuration", json=before).json() == before
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -1,6 +1,7 @@
 """What clients can ask of the service, whichever dialect they speak; each waits until it is on disk."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -83,9 +84,12 @@ class Calls:
         """Return the configuration that decisions follow."""
         return self.service.decider.configuration
 
-    async def configure(self, configuration: ServiceConfiguration) -> None:
-        """Change the configuration."""
-        await self._stored(self.service.configure(configuration))
+    async def configure(
+        self, changed: Callable[[ServiceConfiguration], ServiceConfiguration]
+    ) -> None:
+        """Change the configuration, given the one that holds when those before are changed."""
+        async with self._operating:
+            await self._stored(self.service.configure(changed(self.configuration)))
 
     @property
     def policy(self) -> Policy[Any]:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -58,6 +59,7 @@ class Operation(Enum):
     GET_EVENT = auto()
     GET_CONFIGURATION = auto()
     PUT_CONFIGURATION = auto()
+    PATCH_CONFIGURATION = auto()
     GET_STATUS = auto()
 
 
@@ -70,6 +72,7 @@ TABLE: Table[Operation] = MappingProxyType(
         ("configuration",): {
             "GET": Operation.GET_CONFIGURATION,
             "PUT": Operation.PUT_CONFIGURATION,
+            "PATCH": Operation.PATCH_CONFIGURATION,
         },
         ("status",): {"GET": Operation.GET_STATUS},
     }
@@ -83,6 +86,7 @@ SUCCESS: Mapping[Operation, int] = MappingProxyType(
         Operation.GET_EVENT: 200,
         Operation.GET_CONFIGURATION: 200,
         Operation.PUT_CONFIGURATION: 200,
+        Operation.PATCH_CONFIGURATION: 200,
         Operation.GET_STATUS: 200,
     }
 )
@@ -212,11 +216,31 @@ def decode_event(event: str) -> str:
 
 
 def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
-    """Return the configuration of PUT /v1/configuration; what is left out has its default."""
+    """Return the configuration of PUT /v1/configuration, which has every setting."""
     with _refusing():
-        after = ServiceConfiguration.from_struct(decoded(_CONFIGURATION, body))
-        before.check_change(after)
-        return after
+        decoded(_CONFIGURATION, body)
+        given = msgspec.json.decode(body)
+        missing = [name for name in ConfigurationJSON.__struct_fields__ if name not in given]
+        if missing:
+            raise RequestError(
+                (missing[0],),
+                f"PUT takes the whole configuration, but there is no {', '.join(missing)}; send all "
+                "settings as GET gives them, or only some with PATCH",
+            )
+        return _changed(before, given)
+
+
+def decode_change(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
+    """Return the configuration of PATCH /v1/configuration; what is left out stays as it was."""
+    with _refusing():
+        decoded(_CONFIGURATION, body)
+        return _changed(before, msgspec.json.decode(body))
+
+
+def _changed(before: ServiceConfiguration, given: dict[str, Any]) -> ServiceConfiguration:
+    after = ServiceConfiguration.from_json(before.to_json() | given)
+    before.check_change(after)
+    return after
 
 
 def encode_rank(answer: RankAnswer) -> bytes:
@@ -238,7 +262,7 @@ def encode_event(event: EventAnswer) -> bytes:
 
 
 def encode_configuration(configuration: ServiceConfiguration) -> bytes:
-    """Return the answer of GET and PUT /v1/configuration."""
+    """Return the answer of GET, PUT and PATCH /v1/configuration."""
     return msgspec.json.encode(configuration.to_json())
 
 

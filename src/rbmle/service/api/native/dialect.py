@@ -1,5 +1,7 @@
 """Our own wire format, answered: from a route and a body to the bytes of an answer."""
 
+from functools import partial
+
 from rbmle.service.api.calls import Calls
 from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.native import bodies as native
@@ -68,7 +70,10 @@ async def _answered(calls: Calls, route: Route, body: bytes, key: str | None) ->
         case Operation.GET_CONFIGURATION:
             return native.encode_configuration(calls.configuration)
         case Operation.PUT_CONFIGURATION:
-            await calls.configure(native.decode_configuration(body, calls.configuration))
+            await calls.configure(partial(native.decode_configuration, body))
+            return native.encode_configuration(calls.configuration)
+        case Operation.PATCH_CONFIGURATION:
+            await calls.configure(partial(native.decode_change, body))
             return native.encode_configuration(calls.configuration)
         case Operation.GET_STATUS:
             return native.encode_status(calls.status())

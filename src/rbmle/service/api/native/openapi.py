@@ -30,13 +30,19 @@ from rbmle.service.deciding.requests import LONGEST_ID
 
 _REF = "#/components/schemas/{name}"
 
+
+class ConfigurationChange(ConfigurationJSON, frozen=True, kw_only=True):
+    """Some settings of the configuration; the others stay as they are."""
+
+
 _SUMMARIES = {
     Operation.RANK: "Choose an action, or one for each slot",
     Operation.REWARD: "Say what an event was worth",
     Operation.ACTIVATE: "Say that a deferred event was shown",
     Operation.GET_EVENT: "What is known of an event",
     Operation.GET_CONFIGURATION: "How the service decides and learns",
-    Operation.PUT_CONFIGURATION: "Change how the service decides and learns",
+    Operation.PUT_CONFIGURATION: "Set all of how the service decides and learns",
+    Operation.PATCH_CONFIGURATION: "Change some of how the service decides and learns",
     Operation.GET_STATUS: "How the service is",
 }
 
@@ -44,6 +50,7 @@ _BODIES: dict[Operation, type] = {
     Operation.RANK: RankBody,
     Operation.REWARD: RewardBody,
     Operation.PUT_CONFIGURATION: ConfigurationJSON,
+    Operation.PATCH_CONFIGURATION: ConfigurationChange,
 }
 
 _ANSWERS: dict[Operation, type] = {
@@ -51,6 +58,7 @@ _ANSWERS: dict[Operation, type] = {
     Operation.GET_EVENT: EventBody,
     Operation.GET_CONFIGURATION: ConfigurationJSON,
     Operation.PUT_CONFIGURATION: ConfigurationJSON,
+    Operation.PATCH_CONFIGURATION: ConfigurationJSON,
     Operation.GET_STATUS: StatusBody,
 }
 
@@ -129,8 +137,11 @@ def openapi(version: str) -> dict[str, Any]:
     types = (*_BODIES.values(), *_ANSWERS.values(), ErrorBody)
     _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
     schemas[RewardBody.__name__]["oneOf"] = _EITHER
-    for name, said in _SETTINGS.items():
-        schemas[ConfigurationJSON.__name__]["properties"][name] |= said
+    whole, change = (schemas[kind.__name__] for kind in (ConfigurationJSON, ConfigurationChange))
+    for name, setting in whole["properties"].items():
+        setting |= _SETTINGS.get(name, {})
+        change["properties"][name] = {k: v for k, v in setting.items() if k != "default"}
+    whole["required"] = list(whole["properties"])
     paths: dict[str, dict[str, Any]] = {}
     for pattern, methods in TABLE.items():
         paths["/" + "/".join((PREFIX, *pattern))] = {

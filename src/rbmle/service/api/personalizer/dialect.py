@@ -1,5 +1,6 @@
 """Personalizer's wire format, answered: from a route and a body to the bytes of an answer."""
 
+from functools import partial
 from typing import Any
 
 from rbmle.core.errors import RBMLEError
@@ -102,7 +103,7 @@ async def _operate(calls: Calls, route: Route, body: bytes) -> bytes:
         case Operation.GET_CONFIGURATION:
             return encode_configuration(calls.configuration, route.version)
         case Operation.PUT_CONFIGURATION:
-            await calls.configure(decode_configuration(body, calls.configuration))
+            await calls.configure(partial(decode_configuration, body))
             return encode_configuration(calls.configuration, route.version)
         case Operation.GET_POLICY:
             policy = calls.policy
