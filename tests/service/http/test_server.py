@@ -108,6 +108,22 @@ def test_a_connection_serves_many_requests_and_then_half_a_head_is_timed(server:
     client.close()
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.0\r\nhost: a\r\nHost: b\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: \r\nConnection: close\r\n\r\n", b"200"),
+        (b"GET / HTTP/1.0\r\n\r\n", b"200"),
+    ],
+)
+def test_a_request_has_one_host_header(server: int, head: bytes, status: bytes) -> None:
+    answer = received(connect(server, head))
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
 @pytest.mark.parametrize("junk", [b"\r\n", b"0"])
 def test_empty_lines_do_not_keep_a_connection(server: int, junk: bytes) -> None:
     begun = time.monotonic()

@@ -113,6 +113,9 @@ class Connection(HttpToolsProtocol):
         if self.unparsed > HEAD_LIMIT and self._head_size() > HEAD_LIMIT:
             self.refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             raise ValueError("the head is too large")  # how a callback stops the parser
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
+            raise ValueError("HTTP/1.1 asks for one Host header")  # RFC 9112, section 3.2
         if self.parser.should_upgrade():
             return
         self.unparsed = 0
