@@ -24,7 +24,6 @@ from rbmle.service.api.personalizer.settings import (
 )
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import RankRequest
-from rbmle.service.features.limits import LimitError, decode
 from rbmle.service.log.errors import DuplicateRequest
 from rbmle.service.service import Service
 from tests.fuzz.bodies import SAMPLES, changed
@@ -69,7 +68,6 @@ def body_of(seed: int, number: int) -> tuple[str, bytes]:
 
 def try_body(service: Service, name: str, body: bytes, tally: Tally) -> None:
     """Decode a body, and decide what it asks; whatever else than a refusal is raised is a fault."""
-    try_limits(body)
     try:
         request = DECODERS[name](body)
     except RefusedError as error:
@@ -82,14 +80,6 @@ def try_body(service: Service, name: str, body: bytes, tally: Tally) -> None:
         _decide(service, name, request, tally)
     else:
         tally.outcomes["taken"] += 1
-
-
-def try_limits(body: bytes) -> None:
-    """Decode a body as any JSON."""
-    try:
-        decode(body)
-    except LimitError as error:
-        assert error.code in ("malformed", "depth", "values", "string", "number")
 
 
 def check_log(service: Service, tally: Tally) -> None:

@@ -153,10 +153,14 @@ class StatusAnswer:
 
 def check_event(event: str) -> None:
     """Raise a RequestError if no event can have this id."""
+    _check_id(event, ("event",), "the event id")
+
+
+def _check_id(id: str, target: tuple[str | int, ...], what: str) -> None:
     try:
-        check_id(event, "the event id")
+        check_id(id, what)
     except LimitError as error:
-        raise RequestError(("event",), str(error)) from None
+        raise RequestError(target, str(error)) from None
 
 
 def _distinct(ids: Sequence[str], where: str) -> set[str]:
@@ -165,15 +169,12 @@ def _distinct(ids: Sequence[str], where: str) -> set[str]:
         len(seen) == len(ids)
         and 1 <= len(min(ids, key=len))
         and len(max(ids, key=len)) <= LONGEST_ID
+        and "".join(ids).isprintable()
     ):
         return seen
     seen = set()
     for place, id in enumerate(ids):
-        if not 1 <= len(id) <= LONGEST_ID:
-            raise RequestError(
-                (where, place, "id"),
-                f"the id has {len(id)} characters; it must have 1 to {LONGEST_ID}",
-            )
+        _check_id(id, (where, place, "id"), "the id")
         if id in seen:
             raise RequestError(
                 (where, place, "id"), f"{id!r} is there twice; ids must be different"

@@ -1,0 +1,82 @@
+"""JSON of a client, taken literally."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from rbmle.service.api.decoding import BodyError, decoded
+
+ANYTHING = msgspec.json.Decoder()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"nul",
+        b"NaN",
+        b"[Infinity]",
+        b"[-Infinity]",
+        b'"\\ud800"',  # half of a surrogate pair
+        b'{"\\ud800": 1}',
+        b'"\\udc00\\ud800"',
+        b'"\xed\xa0\x80"',  # the same in bytes
+        b'"\xff"',
+        b'{"\xff": 1}',
+        b'"\xc0\x80"',  # zero, spelled too long
+        b"\xef\xbb\xbf1",  # a byte order mark
+        b"1 2",
+        b"[1,]",
+        b"01",
+        b"'a'",
+        b'"\t"',
+        b'"open',
+        b"{1: 2}",
+    ],
+)
+def test_what_is_no_json_is_refused(body: bytes) -> None:
+    with pytest.raises(BodyError, match="no JSON") as caught:
+        decoded(ANYTHING, body)
+    assert not caught.value.is_json
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+@pytest.mark.parametrize("closing", [b"", b"1"])
+def test_a_depth_bomb_is_refused_and_does_no_harm(opening: bytes, closing: bytes) -> None:
+    end = b"]" if opening == b"[" else b"}"
+    body = opening * 100_000 + (closing and closing + end * 100_000)
+    with pytest.raises(BodyError, match="nested"):
+        decoded(ANYTHING, body)
+
+
+@pytest.mark.parametrize(
+    "body", [b"9" * 5_000, b"-" + b"9" * 5_000 + b".5", b"1" + b"0" * 400 + b".0", b"[-1e999]"]
+)
+def test_a_number_that_no_float_holds_is_refused(body: bytes) -> None:
+    with pytest.raises(BodyError, match="out of range"):
+        decoded(ANYTHING, body)
+
+
+def test_more_values_than_the_limit_are_refused() -> None:
+    with pytest.raises(BodyError, match="more than 50,000 values"):
+        decoded(ANYTHING, b"[" + b"1," * 50_000 + b"1]")
+
+
+def test_of_equal_names_the_last_counts() -> None:
+    assert decoded(ANYTHING, b'{"a": 1, "b": 2, "a": 3}') == {"a": 3, "b": 2}
+
+
+def test_signs_and_small_numbers_are_kept() -> None:
+    assert decoded(ANYTHING, b"[-0.0, 1e-999, 5e-324, 1e15]") == [-0.0, 0.0, 5e-324, 1e15]
+
+
+@given(some.binary())
+def test_any_bytes_are_a_value_or_a_body_error(body: bytes) -> None:
+    try:
+        value = decoded(ANYTHING, body)
+    except BodyError as error:
+        assert str(error)
+    else:
+        assert msgspec.json.decode(msgspec.json.encode(value)) == value
