@@ -147,7 +147,10 @@ def test_numbers_and_strings_of_numpy_are_those_of_python() -> None:
         ("tea", "a str was given"),
         (np.eye(2), r"rows\[0\]\[0\] is 1.0, but a dictionary is expected"),
         ([{"a": 1}, {"b": b"x" * 99}], r"rows\[1\]\['b'\] is a bytes, but a finite number"),
-        (({"a": [None]}, [{}]), r"shared\['a'\]\[0\] is None, but a finite number is expected"),
+        (
+            ({"a": [None]}, [{}]),
+            r"shared\['a'\]\[0\] is None, but a finite number or a string is expected",
+        ),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column 'a' is there twice"),
     ],
 )

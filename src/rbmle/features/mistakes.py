@@ -12,8 +12,8 @@ LARGEST = sys.float_info.max
 SPELLED = {True: "true", False: "false", None: "null"}
 
 _SHOWN = 40  # characters of a value or a name in a message
-_NUMBER = "a finite number"
-_FEATURE = "a finite number, a string, True, False, None or a list of finite numbers"
+_ITEM = "a finite number or a string"
+_FEATURE = "a finite number, a string, True, False, None or a list of finite numbers and strings"
 
 
 def mistakes(features: object, where: str) -> Iterator[FeatureError]:
@@ -58,8 +58,8 @@ def _in_group(group: dict[Any, Any], where: str) -> Iterator[FeatureError]:
             continue
         elif type(value) is list:
             for i, x in enumerate(value):
-                if not is_number(x):
-                    yield _wrong(f"{where}[{_shown(name)}][{i}]", x, _NUMBER)
+                if type(x) is not str and not is_number(x):
+                    yield _wrong(f"{where}[{_shown(name)}][{i}]", x, _ITEM)
         else:
             yield _wrong(f"{where}[{_shown(name)}]", value, _FEATURE)
 

@@ -34,8 +34,9 @@ def read(
     A number x is arcsinh(x) under its name: near 0 that is x, far away ± log 2|x|, so a number of any
     size is taken, and unlike a running mean it depends on the number alone. A string is the indicator
     of name=value; True, False and None are the strings "true", "false" and "null". A list is the
-    numbers name[0], name[1], … Names and namespaces that begin with _ are ignored. An id is the
-    indicator of itself, unless it is None. `codes` are those of some namespaces, if codes are wanted.
+    numbers name[0], name[1], …, and a string in it is as if it stood alone. Names and namespaces that
+    begin with _ are ignored. An id is the indicator of itself, unless it is None. `codes` are those of
+    some namespaces, if codes are wanted.
 
     Raise FeatureError for what is none; `where` is how its message calls the features.
     """
@@ -137,6 +138,12 @@ def _take(
                 elif kind is list and all(map(is_number, value)):
                     hashes += [known[namespace, name, i] for i in range(len(value))]
                     values += map(asinh, value)
+                elif kind is list and all(type(x) is str or is_number(x) for x in value):
+                    hashes += [
+                        known[namespace, name, x if type(x) is str else i]
+                        for i, x in enumerate(value)
+                    ]
+                    values += [1.0 if type(x) is str else asinh(x) for x in value]
                 else:
                     return False
             if codes is not None:

@@ -366,7 +366,7 @@ def actions(*ids: str) -> list[dict[str, Any]]:
         ({"actions": actions("a"), "deferActivation": 1}, "deferActivation", "bool"),
         ({"actions": actions("a"), "contextFeatures": [{"": 1}]}, "contextFeatures[0]", "length"),
         (
-            {"actions": actions("a"), "contextFeatures": [{"x": ["y"]}]},
+            {"actions": actions("a"), "contextFeatures": [{"x": [True]}]},
             "contextFeatures[0]",
             "float",
         ),

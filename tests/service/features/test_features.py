@@ -229,6 +229,19 @@ def test_strings_numbers_and_names_mean_what_they_are_said_to() -> None:
     assert row({"a": 0, "b": [], "n": {}}) == row({})
 
 
+def test_strings_in_a_list_are_as_if_each_stood_alone() -> None:
+    assert _row_of({"latlong": ["47.6,-122.1"]}) == _row_of({"latlong": "47.6,-122.1"})
+    assert _row_of({"tags": ["a", "b"]}) == _row_of({"tags": ["b", "a"]}) != _row_of({"tags": "a"})
+    assert _row_of({"n": {"tags": ["a", 2]}}) == _row_of({"n": {"tags": "a", "tags[1]": 2}})
+    assert _row_of({"tags": []}) == _row_of({})
+    sent = b'[{"at":["47.6","-122.1"],"n":{"t":[1,"x"]}}]'
+    offered = _offered([sent], [("a", b'[{"tags":["x","y"]}]')])
+    read = Hashing().rows(
+        ([{"at": ["47.6", "-122.1"], "n": {"t": [1, "x"]}}], [{"tags": ["x", "y"]}]), ["a"]
+    )
+    assert _bytes(contexts_of(Hashing(), [offered])) == _bytes(read)
+
+
 def test_an_action_with_nothing_at_all_is_valid() -> None:
     contexts = Hashing().rows(([], [[], [{}]]), ["a", "b"])
     assert contexts.rows.lengths.tolist() == [2, 2]
@@ -254,12 +267,21 @@ def test_numbers_of_any_size_stay_finite(x: float) -> None:
         ([{"a": {"b": {}}}], "shared[0]['a']['b'] is a dictionary, but"),
         ({"a": {"b": {}}}, "shared['a']['b'] is a dictionary, but"),
         ([{"a": {"b": {}}}], "namespaces are not nested"),
-        ({"a b": [1, "x"]}, "shared['a b'][1] is 'x', but a finite number is expected"),
-        ([{"a": [True]}], "shared[0]['a'][0] is True, but a finite number is expected"),
-        ([{"a": [[1]]}], "shared[0]['a'][0] is a list, but a finite number is expected"),
+        (
+            {"a b": [1, None]},
+            "shared['a b'][1] is None, but a finite number or a string is expected",
+        ),
+        ([{"a": [True]}], "shared[0]['a'][0] is True, but a finite number or a string is expected"),
+        (
+            [{"a": [[1]]}],
+            "shared[0]['a'][0] is a list, but a finite number or a string is expected",
+        ),
         ([{"a": math.nan}], "shared[0]['a'] is nan, but a finite number"),
         ({"a": np.float32(math.nan)}, "leave out what is missing, or give None"),
-        ([{"a": [math.inf]}], "shared[0]['a'][0] is inf, but a finite number is expected"),
+        (
+            [{"a": [math.inf]}],
+            "shared[0]['a'][0] is inf, but a finite number or a string is expected",
+        ),
         ([{"a": 10**5_000}], "shared[0]['a'] is an integer of 16610 bits, but"),
         ([{"\n": b"bytes"}], "shared[0]['\\n'] is b'bytes', but"),
         ([{"a": b"bytes"}, 3], "shared[1] is 3, but a dictionary is expected"),
