@@ -6,6 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from rbmle.service.api.decoding import BodyError, decoded
+from rbmle.service.api.faults import RefusedError
+from rbmle.service.api.native import bodies as native
+from rbmle.service.api.personalizer import bodies as personalizer
 
 ANYTHING = msgspec.json.Decoder()
 
@@ -80,3 +83,36 @@ def test_any_bytes_are_a_value_or_a_body_error(body: bytes) -> None:
         assert str(error)
     else:
         assert msgspec.json.decode(msgspec.json.encode(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("body", "target"),
+    [
+        (b'{"actions":[{"id":"a"}],"context":{"user":{"age":[1,2,true]}}}', "context.user.age[2]"),
+        (b'{"actions":[{"id":"a"}],"context":{"hour":1,"user":{"x":{"y":1}}}}', "context.user.x"),
+        (b'{"actions":[{"id":"a"}],"context":{"hour":1e16}}', "context.hour"),
+        (b'{"actions":[{"id":"a"},{"id":"b","features":{"p":[{}]}}]}', "actions[1].features.p[0]"),
+        (b'{"actions":[{"id":"a","features":{"a.b [1]":[null]}}]}', 'actions[0].features["a.b [1]"][0]'),
+        (b'{"actions":[{"id":"a","features":{"a":{},"b":[null]}}],"context":', "actions[0].features[...][0]"),
+        (b'{"slots":[{"id":"s","baseline":"a","features":{"x":{"y":{}}}}]}', "slots[0].features.x.y"),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_field_with_all_its_names(body: bytes, target: str) -> None:
+    with pytest.raises(RefusedError) as caught:
+        native.decode_rank(body)
+    assert caught.value.problem.target == target
+
+
+def test_an_error_names_the_field_in_personalizers_names() -> None:
+    body = (
+        b'{"contextFeatures":[{},{"user":{"age":[1,false]}}],"actions":[{"id":"a","features":[]}]}'
+    )
+    with pytest.raises(RefusedError) as caught:
+        personalizer.decode_rank(body)
+    assert caught.value.problem.target == "contextFeatures[1].user.age[1]"
+
+
+def test_an_error_names_the_slot_of_a_reward() -> None:
+    with pytest.raises(RefusedError) as caught:
+        native.decode_reward("e", b'{"slots":{"top":1,"left side":2}}')
+    assert caught.value.problem.target == 'slots["left side"]'

@@ -2,15 +2,23 @@
 
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
 
 from rbmle.core.errors import RBMLEError
+from rbmle.service.deciding.requests import Id, Reward
 from rbmle.service.features.limits import LIMITS, LimitError, check
+from rbmle.service.features.values import Features
 
 T = TypeVar("T")
+_SHOWN = 40  # characters of a name in a path
+ANY = "[...]"  # how msgspec writes any member of an object
+OBJECTS: tuple[Any, ...] = (Features, dict[Id, Reward])  # of which it does so
 _PLACE = re.compile(r"(.*) - at (?:`key` in )?`\$\.?([^`]*)`", re.DOTALL)
+_PART = re.compile(r"\[\.\.\.\]|\[\d+\]|[^.[]+")
+_WORD = re.compile(r"[^\W\d][\w-]*")
 _MISSING = re.compile(r"Object (?:missing required|contains unknown) field `([^`]*)`")
 
 
@@ -35,6 +43,9 @@ def decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         raise BodyError(str(error), target=None, is_json=True) from None
     except msgspec.ValidationError as error:
         message, target = _place(str(error))
+        if target is not None and ANY in target:
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                target = _named(target, msgspec.json.decode(body))  # what follows may be no JSON
         raise BodyError(message, target=target, is_json=True) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BodyError(
@@ -58,7 +69,7 @@ def target_of(path: tuple[str | int, ...], names: Mapping[str, str]) -> str:
     """
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{names.get(part, part)}"
+        text += f"[{part}]" if isinstance(part, int) else _member(names.get(part, part))
     return text.lstrip(".")
 
 
@@ -70,3 +81,47 @@ def _place(text: str) -> tuple[str, str | None]:
     if field is not None:
         place = f"{place}.{field[1]}".lstrip(".")
     return message, place or None
+
+
+def _named(place: str, value: Any) -> str:
+    """Return a place with the names of members that are wrong, where it says that any is.
+
+    >>> _named("context[...][...][1]", {"context": {"hour": 1, "user": {"age": [1, True]}}})
+    'context.user.age[1]'
+    """
+    path = ""
+    outer: list[
+        str
+    ] = []  # names in which the object at hand stands, from one that is checked alone
+    for part in _PART.findall(place):
+        if part == ANY:
+            name = _wrong_member(value, outer)
+            if name is None:
+                return place
+            path, value, outer = path + _member(name), value[name], [*outer, name]
+        elif part[0] == "[":
+            path, value = path + part, value[int(part[1:-1])]
+        else:
+            path, value = path + _member(part), value.get(part)
+    return path.lstrip(".")
+
+
+def _wrong_member(value: dict[str, Any], outer: list[str]) -> str | None:
+    """Return the first name in an object whose value is none that it can have."""
+    for kind in OBJECTS:
+        for name, member in value.items():
+            alone: dict[str, Any] = {name: member}
+            for around in reversed(outer):
+                alone = {around: alone}
+            try:
+                msgspec.convert(alone, kind)
+            except msgspec.ValidationError:
+                return name
+    return None
+
+
+def _member(name: str) -> str:
+    """Return how a member of an object is written in a path."""
+    if _WORD.fullmatch(name) and len(name) <= _SHOWN:
+        return f".{name}"
+    return f"[{msgspec.json.encode(name[:_SHOWN]).decode()}]"
