@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rbmle.service.access.keys import KeyRing
+from rbmle.service.deciding.slots_known import SlotsKnown
 from rbmle.service.http.app import MOST_BYTES, Application
 from rbmle.service.http.binding import Binding
 from rbmle.service.http.server import Server
@@ -68,6 +69,61 @@ def test_rank_reward_and_look(client: httpx.Client) -> None:
     event = client.get(path).json()
     assert event["rewards"] == {"": 0.25}
     assert event["answer"] == ranked.json()
+
+
+SLOTS = RANK | {"slots": [{"id": "top", "baseline": "a"}, {"id": "left side", "baseline": "b"}]}
+
+
+@pytest.mark.parametrize("is_remembered", [True, False])
+@pytest.mark.parametrize(
+    ("rank", "reward", "target", "said"),
+    [
+        (RANK, {"slots": {"top": 1}}, "slots", "has no slots"),
+        (SLOTS, {"value": 1}, "value", "has the slots 'top', 'left side'"),
+        (
+            SLOTS,
+            {"slots": {"top": 1, "right side": 1}},
+            'slots["right side"]',
+            "no slot 'right side'",
+        ),
+    ],
+)
+def test_a_reward_that_cannot_count_is_refused(
+    site: tuple[httpx.Client, Service, Any],
+    is_remembered: bool,
+    rank: dict[str, Any],
+    reward: dict[str, Any],
+    target: str,
+    said: str,
+) -> None:
+    client, service, _ = site
+    event = client.post("/v1/rank", json=rank).json()["event"]
+    if not is_remembered:
+        service.decider.slots = SlotsKnown(service.log)  # as after a restart
+    records = service.log.last()
+    refused = client.post(f"/v1/events/{event}/reward", json=reward)
+    if "value" in reward and not is_remembered:
+        assert refused.status_code == 204  # too costly to look for
+        return
+    assert refused.status_code == 400
+    assert refused.json()["error"]["target"] == target
+    assert said in refused.json()["error"]["message"]
+    assert service.log.last() == records
+    rightly = {"slots": {"top": 1}} if "slots" in rank else {"value": 1}
+    assert client.post(f"/v1/events/{event}/reward", json=rightly).status_code == 204
+
+
+def test_a_reward_for_an_event_that_is_not_known_may_be_early(client: httpx.Client) -> None:
+    for reward in ({"value": 1}, {"slots": {"top": 1}}):
+        assert client.post("/v1/events/not-yet/reward", json=reward).status_code == 204
+
+
+def test_personalizer_takes_rewards_that_cannot_count(client: httpx.Client) -> None:
+    where = "/personalizer/v1.1-preview.3"
+    event = client.post("/v1/rank", json=SLOTS).json()["event"]
+    assert client.post(f"{where}/events/{event}/reward", json={"value": 1}).status_code == 204
+    slots = {"reward": [{"slotId": "none", "value": 1}]}
+    assert client.post(f"{where}/multislot/events/{event}/reward", json=slots).status_code == 204
 
 
 @pytest.mark.parametrize(

@@ -677,10 +677,12 @@ def test_rewards_are_answered_to_the_byte_as_on_the_ordinary_way(
         site.ask(rank(event=event.replace("%20", " ")))
         got.append([undated(site.ask(request)[0]) for request in requests])
     assert got[0] == got[1]
-    assert [status(answer) for answer in got[0][-3:]] == [204, 204, 409]
+    has_slots = b"slots" in good and path.startswith("/v1")  # which the event has not
+    wanted = [400, 400, 400] if has_slots else [204, 204, 409]
+    assert [status(answer) for answer in got[0][-3:]] == wanted
     for site in (short, ordinary):
         site.gate.fails = True
-        got.append([undated(site.ask(requests[0])[0])])
+        got.append([undated(site.ask(requests[1])[0])])
         site.gate.fails = False
     assert got[-1] == got[-2]
     assert status(got[-1][0]) == 503

@@ -63,6 +63,11 @@ class Calls:
         except DuplicateRequest:
             await self._retried(self.service.decider.check_rewarded, request, key)
 
+    async def check_reward(self, request: RewardRequest) -> None:
+        """Raise RequestError for a reward that its event, if it is known, cannot have."""
+        if self.service.decider.slots.may_mismatch(request):
+            await asyncio.to_thread(self.service.decider.slots.check, request)
+
     async def activate(self, request: ActivateRequest) -> None:
         """Write that a deferred event was shown."""
         self.check_queue()

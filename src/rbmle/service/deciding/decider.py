@@ -21,6 +21,7 @@ from rbmle.service.deciding.requests import (
     RewardRequest,
     SlotAnswer,
 )
+from rbmle.service.deciding.slots_known import SlotsKnown
 from rbmle.service.learning.published import Published
 from rbmle.service.log.base import Log, Row
 from rbmle.service.log.records import (
@@ -72,6 +73,7 @@ class Decider:
     """Decides with the published model, and writes before it answers."""
 
     def __init__(self, log: Log, writer: Writer, published: Callable[[], Published]) -> None:
+        self.slots = SlotsKnown(log)
         self._log = log
         self._writer = writer
         self._published = published
@@ -109,6 +111,8 @@ class Decider:
                 deferred=request.deferred,
                 mode=configuration.learning_mode.value,
             )
+            if request.slots:
+                self.slots.remember(event, [slot.id for slot in request.slots])
             row = _row(event, f"rank:{event}", decided)
             drafts.append(Draft(answer_of(event, decided), decided.digest, row))
         return drafts

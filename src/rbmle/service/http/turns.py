@@ -130,7 +130,10 @@ class Turns:
                 self._rank(Taken(self, asker, wire, RANK.lower()), request, key)
             elif operation == REWARD:
                 self.calls.check_queue()
-                row = self.calls.service.decider.reward_row(wire.reward(route.id or "", body), key)
+                reward = wire.reward(route.id or "", body)
+                if wire.checks_rewards and self.calls.service.decider.slots.may_mismatch(reward):
+                    return False
+                row = self.calls.service.decider.reward_row(reward, key)
                 taken = Taken(self, asker, wire, REWARD.lower())
                 self._store(taken, row, wire.rewarded())
             else:

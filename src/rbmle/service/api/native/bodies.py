@@ -163,7 +163,7 @@ def encode_problem(refusal: Problem) -> bytes:
 
 def decode_rank(body: bytes) -> RankRequest:
     """Return the request of POST /v1/rank."""
-    with _refusing():
+    with refusing():
         decoded(_RANK, body)
         return unpack_rank(body)
 
@@ -194,7 +194,7 @@ def unpack_rank(body: bytes) -> RankRequest:
 
 def decode_reward(event: str, body: bytes) -> RewardRequest:
     """Return the request of POST /v1/events/{id}/reward."""
-    with _refusing():
+    with refusing():
         reward = decoded(_REWARD, body)
         if (reward.value is None) == (reward.slots is None):
             raise RequestError((), "send either a value, or slots with a value for each")
@@ -204,20 +204,20 @@ def decode_reward(event: str, body: bytes) -> RewardRequest:
 
 def decode_activate(event: str) -> ActivateRequest:
     """Return the request of POST /v1/events/{id}/activate."""
-    with _refusing():
+    with refusing():
         return ActivateRequest(event=event)
 
 
 def decode_event(event: str) -> str:
     """Return the event of GET /v1/events/{id}."""
-    with _refusing():
+    with refusing():
         check_event(event)
         return event
 
 
 def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
     """Return the configuration of PUT /v1/configuration, which has every setting."""
-    with _refusing():
+    with refusing():
         decoded(_CONFIGURATION, body)
         given = msgspec.json.decode(body)
         missing = [name for name in ConfigurationJSON.__struct_fields__ if name not in given]
@@ -232,7 +232,7 @@ def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceCo
 
 def decode_change(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
     """Return the configuration of PATCH /v1/configuration; what is left out stays as it was."""
-    with _refusing():
+    with refusing():
         decoded(_CONFIGURATION, body)
         return _changed(before, msgspec.json.decode(body))
 
@@ -294,7 +294,8 @@ def _listed(features: Features) -> Features:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def refusing() -> Iterator[None]:
+    """Refuse what cannot be meant."""
     try:
         yield
     except BodyError as error:

@@ -14,6 +14,7 @@ class Native:
     """Our own dialect."""
 
     name = "v1"
+    checks_rewards = True
     request_header = native.REQUEST_HEADER.encode()
 
     def route(self, method: str, raw_path: bytes, query: bytes) -> Route | Problem | None:
@@ -57,7 +58,10 @@ async def _answered(calls: Calls, route: Route, body: bytes, key: str | None) ->
         case Operation.RANK:
             return native.encode_rank(await calls.rank(native.decode_rank(body), key))
         case Operation.REWARD:
-            await calls.reward(native.decode_reward(id, body), key)
+            reward = native.decode_reward(id, body)
+            with native.refusing():
+                await calls.check_reward(reward)
+            await calls.reward(reward, key)
             return b""
         case Operation.ACTIVATE:
             await calls.activate(native.decode_activate(id))

@@ -37,6 +37,7 @@ class Personalizer:
     """Azure Personalizer's dialects."""
 
     name = "personalizer"
+    checks_rewards = False  # it took all of them
     request_header = personalizer.REQUEST_HEADER.encode()
 
     def route(self, method: str, raw_path: bytes, query: bytes) -> Route | Problem | None:
