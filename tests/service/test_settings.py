@@ -52,6 +52,7 @@ def test_without_a_file_the_model_is_that_of_the_log() -> None:
         ("port = ", "is no TOML"),
         ("[configuration]\nexploration = 2", "configuration.exploration"),
         ("policy = 'best'", "best"),
+        ("work_per_second = -1", "`work_per_second` must be 0 or more, got -1"),
         ("host = '0.0.0.0'\nno_keys = true", "keys are needed"),
     ],
 )
@@ -66,3 +67,4 @@ def _read(path: Path) -> None:
     settings = read_settings(path, {})
     settings.start()
     settings.binding()
+    settings.budget()

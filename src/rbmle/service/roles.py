@@ -53,7 +53,7 @@ def run_front_end(
     configure_logging()
     log = open_log(address)
     with FrontEnd(log, open_publications(address), Path(settings.data)) as front_end:
-        application = Application(front_end, keys_of(settings))
+        application = Application(front_end, keys_of(settings), settings.budget())
         server = Server(application, binding, started, lambda: application.turns)
         application.stopping = lambda: server.is_stopping
         _spare_the_collector()

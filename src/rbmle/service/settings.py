@@ -9,6 +9,7 @@ import msgspec
 from rbmle.core.errors import SettingError
 from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
+from rbmle.service.access.budget import WORK_PER_SECOND, WorkBudget
 from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
 from rbmle.service.http.binding import Binding
 from rbmle.service.learning.model import DEFAULT_POLICY, bounded
@@ -47,6 +48,7 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     connections: int = 1_000
     workers: int = 1  # front ends
     no_keys: bool = False
+    work_per_second: float = WORK_PER_SECOND  # that each key may ask for; 0: as much as it likes
 
     def __post_init__(self) -> None:
         """Raise SettingError for what cannot be."""
@@ -102,6 +104,13 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
                 "or listen on 127.0.0.1"
             )
         return binding
+
+    def budget(self) -> WorkBudget:
+        """Return what each key may ask for, or raise SettingError."""
+        try:
+            return WorkBudget(self.work_per_second)
+        except ValueError as error:
+            raise SettingError(str(error)) from None
 
     @property
     def keys_path(self) -> Path:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing
 from rbmle.service.deciding.slots_known import SlotsKnown
 from rbmle.service.http.app import MOST_BYTES, Application
@@ -28,12 +29,14 @@ V2022 = {"api-version": "2022-09-01-preview"}
 
 
 @contextmanager
-def served(folder: Path, *, has_keys: bool = True) -> Iterator[tuple[httpx.Client, Service, Any]]:
+def served(
+    folder: Path, *, has_keys: bool = True, budget: WorkBudget | None = None
+) -> Iterator[tuple[httpx.Client, Service, Any]]:
     """Yield a client with an admin key, the service, and its keys."""
     service = Service(small_start(folder), told=lambda message: None)
     keys = KeyRing(folder / "keys.json") if has_keys else None
     addresses: list[str] = []
-    app = Application(service, keys)
+    app = Application(service, keys, budget)
     server = Server(app, Binding(port=0), addresses.append, lambda: app.turns)
     app.stopping = lambda: server.is_stopping
     thread = threading.Thread(target=server.run, daemon=True)
@@ -392,3 +395,22 @@ def test_a_log_that_fails_shows_clients_no_path(
         wait_until(lambda: service.problem is None)
     assert [line["event"] for line in lines] == ["cannot write the log", "can write the log again"]
     assert str(tmp_path) in lines[0]["why"]
+
+
+LARGE = {
+    "context": {f"c{i}": i for i in range(100)},
+    "actions": [{"id": str(k), "features": {f"f{i}": 0.5 for i in range(98)}} for k in range(50)],
+}
+
+
+def test_a_key_that_asks_for_too_much_waits_and_others_do_not(tmp_path: Path) -> None:
+    with served(tmp_path, budget=WorkBudget(600_000)) as (client, _, keys):
+        heavy = {"authorization": f"Bearer {keys.keys.decide.primary}"}
+        answers = [client.post("/v1/rank", json=LARGE, headers=heavy) for _ in range(8)]
+        refused = next(answer for answer in answers if answer.status_code != 201)
+        assert answers[0].status_code == 201
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+        assert "505,000" in refused.json()["error"]["message"]
+        assert client.post("/v1/rank", json=RANK, headers=heavy).status_code == 201  # it is free
+        assert client.post("/v1/rank", json=LARGE).status_code == 201  # of another key

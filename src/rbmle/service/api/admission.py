@@ -1,13 +1,15 @@
-"""Who may ask: keys, and those who have guessed too often."""
+"""Who may ask, and for how much: keys, those who have guessed too often, and what each may cost."""
 
 import time
 from dataclasses import dataclass, field, replace
 
+from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.api.dialects import Wire
 from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.personalizer.bodies import KEY_HEADER
+from rbmle.service.api.work import FREE, work_of
 
 LONGEST_KEY = 256  # of an idempotency key
 _SCOPES = {
@@ -24,11 +26,12 @@ class Admission:
 
     keys: KeyRing | None
     throttle: Throttle = field(default_factory=Throttle)
+    budget: WorkBudget = field(default_factory=WorkBudget)
 
-    def admit(self, wire: Wire, headers: Headers, address: str, needed: Scope) -> None:
-        """Raise RefusedError unless there is a key that allows what is asked."""
+    def admit(self, wire: Wire, headers: Headers, address: str, needed: Scope) -> str | None:
+        """Return the key that allows what is asked, None if none is needed; or raise RefusedError."""
         if self.keys is None:
-            return
+            return None
         presented = _presented(headers)
         scope = None if presented is None else self.keys.scope_of(presented)
         if scope is None:
@@ -36,6 +39,20 @@ class Admission:
         if not scope.covers(needed):
             message = f"this is a key of scope `{scope.value}`; use one of scope {_SCOPES[needed]}"
             raise RefusedError(wire.fault(Fault.FORBIDDEN, message))
+        return presented
+
+    def charge(self, wire: Wire, key: str | None, body: bytes) -> None:
+        """Raise RefusedError for a rank call if its key has asked for too much work of late."""
+        work = 0 if key is None else work_of(body)
+        seconds = 0 if not work or key is None else self.budget.charge(key, work, time.monotonic())
+        if seconds:
+            message = (
+                f"the calls of this key ask for more than {self.budget.per_second:,.0f} products of features "
+                f"a second beyond the free {FREE:,} of each, and this one asks for {work + FREE:,}; send "
+                f"fewer features or actions, or try again in {seconds} s"
+            )
+            problem = wire.fault(Fault.THROTTLED, message)
+            raise RefusedError(replace(problem, retry_after=seconds))
 
     def _stranger(self, wire: Wire, address: str, *, has_key: bool) -> Problem:
         """Return the refusal of who has no key of ours; wrong keys are counted, right ones never are."""

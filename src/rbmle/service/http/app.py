@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route as Page
 
 import rbmle
+from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.api.admission import Admission, idempotency_key
@@ -39,10 +40,12 @@ STORE_SECONDS = 0.75  # in which a write is on disk, or refused
 class Application:
     """The service behind HTTP; an ASGI application, and what its dashboard shows."""
 
-    def __init__(self, service: FrontEnd, keys: KeyRing | None) -> None:
-        """Answer for a service; without keys everybody may ask."""
+    def __init__(
+        self, service: FrontEnd, keys: KeyRing | None, budget: WorkBudget | None = None
+    ) -> None:
+        """Answer for a service; without keys everybody may ask, and for as much as they like."""
         self.service = service
-        self.admission = Admission(keys)
+        self.admission = Admission(keys, budget=budget or WorkBudget())
         self.metrics = Metrics(service)
         self.stopping: Callable[[], bool] = lambda: False
         self._turns: Turns | None = None
@@ -94,10 +97,12 @@ class Application:
                 raise RefusedError(route or wire.fault(Fault.NOT_FOUND, "there is nothing here"))
             operation = route.operation.name.lower()
             headers = dict(scope["headers"])
-            self.admission.admit(wire, headers, _address(scope), route.scope)
+            who = self.admission.admit(wire, headers, _address(scope), route.scope)
             key = idempotency_key(wire, headers)
             limit = MOST_MODEL_BYTES if route.operation is Operation.PUT_MODEL else MOST_BYTES
             body = await receive_body(scope, receive, limit=limit, seconds=BODY_SECONDS)
+            if operation.startswith("rank"):
+                self.admission.charge(wire, who, body)
             return operation, await wire.answer(self.turns.calls, route, body, key)  # type: ignore[arg-type]  # its own
         except GoneError:
             raise

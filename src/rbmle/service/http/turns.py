@@ -23,6 +23,7 @@ from rbmle.service.api.personalizer.routes import Route
 from rbmle.service.api.refusals import problem_of, refusal
 from rbmle.service.api.replies import Answer
 from rbmle.service.api.waiting import Outcome, Slip
+from rbmle.service.api.work import is_costly, is_light
 from rbmle.service.deciding.requests import RankRequest
 from rbmle.service.http.metrics import Metrics
 from rbmle.service.log.base import Row
@@ -125,7 +126,7 @@ class Turns:
             key, operation = idempotency_key(wire, headers), route.operation.name
             if operation == RANK:
                 request = wire.unpack_rank(body)
-                if _has_unread(request):
+                if _has_unread(request) or (not is_light(body) and is_costly(request)):
                     return False
                 self._rank(Taken(self, asker, wire, RANK.lower()), request, key)
             elif operation == REWARD:
