@@ -16,13 +16,15 @@ MAIN = "import sys; from rbmle.cli import main; sys.argv[0] = 'rbmle'; main()"
 rbmle = partial(subprocess.run, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["serve", "front"])
+def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path, command: str) -> None:
     data = tmp_path / "data"
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        ended = rbmle([sys.executable, "-c", MAIN, "serve", "--port", port, "--data", str(data)])
+        options = ["--port", port, "--data", str(data)]
+        ended = rbmle([sys.executable, "-c", MAIN, command, *options])
     assert ended.returncode != 0
     assert f"port {port} of 127.0.0.1 is in use" in ended.stderr
     assert not data.exists()

@@ -212,11 +212,13 @@ def test_the_configuration_of_a_start_is_for_the_first_one(tmp_path: Path) -> No
     start = small_start(tmp_path, configuration=first, configured=frozenset({"exploration"}))
     said: list[str] = []
     with Service(start, told=said.append) as service:
+        wait_until(lambda: service.problem is None)
         assert service.decider.configuration == first
         changed = replace(first, exploration=0.4, default_reward=-1.0)
         service.configure(changed).result(PATIENCE)
     assert said == []
     with Service(start, told=said.append) as service:
+        wait_until(lambda: service.problem is None)
         assert service.decider.configuration == changed
     (line,) = said
     assert "`exploration` is 0.4 there, and 0.1 in the file" in line

@@ -8,9 +8,7 @@ from typing import BinaryIO
 
 
 @contextmanager
-def written_whole(
-    path: Path, *, is_synced: bool = True, mode: int = 0o666
-) -> Iterator[BinaryIO]:
+def written_whole(path: Path, *, is_synced: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Yield a file beside the path, which takes its place when all is written, and on disk if `is_synced`.
 
     It has this mode, less what the umask takes.

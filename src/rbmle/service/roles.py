@@ -7,12 +7,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from rbmle.core.errors import SettingError
 from rbmle.service.access.keys import KeyRing
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.app import Application
+from rbmle.service.http.binding import bound
 from rbmle.service.http.logging import configure_logging
 from rbmle.service.http.server import Server
 from rbmle.service.learning.learner import Learner
@@ -51,8 +53,12 @@ def run_front_end(
     gc.disable()  # until all is loaded, which makes objects by the hundred thousand and no cycles
     binding, address = settings.binding(), address_of(settings)
     configure_logging()
-    log = open_log(address)
-    with FrontEnd(log, open_publications(address), Path(settings.data)) as front_end:
+    with ExitStack() as held:
+        if sockets is None:  # first: a port that is taken leaves nothing behind
+            sockets = held.enter_context(bound(binding))
+        log = open_log(address)
+        publications = open_publications(address)
+        front_end = held.enter_context(FrontEnd(log, publications, Path(settings.data)))
         application = Application(front_end, keys_of(settings), settings.budget())
         server = Server(application, binding, started, lambda: application.turns)
         application.stopping = lambda: server.is_stopping

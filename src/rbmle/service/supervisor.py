@@ -137,7 +137,7 @@ def serve(settings: Settings, started: Callable[[str], None]) -> int:
     address_of(settings)
     settings.start()
     settings.budget()
-    with bound(binding) as sockets:  # first: a port that is taken leaves no folder and no keys behind
+    with bound(binding) as sockets:  # first: a port that is taken leaves nothing behind
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
         keys_of(settings)
         address = binding.address(sockets[0].getsockname()[1])

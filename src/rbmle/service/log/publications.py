@@ -59,7 +59,7 @@ class FilePublications:
 
     def put(self, name: str, content: bytes) -> None:
         """Replace a file in one step; it need not survive a power cut."""
-        with _failures(), written_whole(self._path(name), is_synced=False) as file:
+        with _failures(), written_whole(self._path(name), is_synced=False, mode=0o600) as file:
             file.write(content)
 
     def newer(self, name: str, than: Version) -> tuple[Version, bytes] | None:
