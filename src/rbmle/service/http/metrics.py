@@ -1,24 +1,23 @@
 """Figures for Prometheus: requests as they come, and the rest when it is asked for."""
 
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
+    SummaryMetricFamily,
 )
 from prometheus_client.registry import Collector
 
 from rbmle.service.front_end import FrontEnd
-from rbmle.service.log.timings import Timings
+from rbmle.service.log.timings import EDGES, Histogram, Timings
 
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 _REWARDS = ("joined", "defaulted", "duplicate", "late", "orphan")
 
 
@@ -30,11 +29,11 @@ class Metrics(Collector):
         self.errors: Counter[str] = Counter()  # by status
         self.timings = Timings()
         self._statuses: Counter[tuple[str, int]] = Counter()
-        self._buckets: dict[str, list[int]] = {}  # how many were in each, by what was asked
-        self._seconds: dict[str, float] = {}
+        self._seconds: dict[str, Histogram] = {}  # by what was asked
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._registry.register(_Live(service))
+        ProcessCollector(registry=self._registry)
 
     def count(self, operation: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -43,10 +42,9 @@ class Metrics(Collector):
         if status >= 400:
             self.errors[str(status)] += 1
         self.timings.add(seconds)
-        self._seconds[operation] = self._seconds.get(operation, 0.0) + seconds
-        if operation not in self._buckets:
-            self._buckets[operation] = [0] * (len(_BUCKETS) + 1)
-        self._buckets[operation][bisect_left(_BUCKETS, seconds)] += 1
+        if operation not in self._seconds:
+            self._seconds[operation] = Histogram()
+        self._seconds[operation].add(seconds)
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""
@@ -60,10 +58,8 @@ class Metrics(Collector):
         yield total
         text = "Time from a whole request to its answer"
         seconds = HistogramMetricFamily("rbmle_request_seconds", text, labels=["operation"])
-        for operation, counts in list(self._buckets.items()):
-            edges = [*map(str, _BUCKETS), "+Inf"]
-            upto = list(zip(edges, accumulate(counts), strict=True))
-            seconds.add_metric([operation], upto, self._seconds[operation])
+        for operation, histogram in list(self._seconds.items()):
+            seconds.add_metric([operation], _buckets(histogram), histogram.seconds)
         yield seconds
 
 
@@ -83,6 +79,14 @@ class _Live(Collector):
             rewards.add_metric([fate], getattr(counts, fate))
         yield rewards
         yield CounterMetricFamily("rbmle_decisions", "Events decided", counts.decided)
+        settled = report.summary.settled
+        total = settled * (report.summary.played.ips.value or 0.0)
+        text = "Final rewards of slots, sent or by default"
+        yield SummaryMetricFamily("rbmle_reward", text, settled, total)
+        commits = service.writer.timings.histogram
+        yield HistogramMetricFamily(
+            "rbmle_commit_seconds", "Time of a transaction", _buckets(commits), commits.seconds
+        )
         age = 0.0 if published is None else max(0.0, time.time() - published.time / 1000)
         for name, text, value in (
             ("rbmle_backlog_records", "Records that wait to be learned", status.backlog),
@@ -91,7 +95,12 @@ class _Live(Collector):
             ("rbmle_model_observations", "Observations of the model", status.observations),
             ("rbmle_model_age_seconds", "Since the last record of the model that decides", age),
             ("rbmle_pending_events", "Events that may be rewarded", report.pending),
-            ("rbmle_commit_p99_seconds", "Of transactions", service.writer.timings.quantile(0.99)),
             ("rbmle_ready", "Whether it can decide and learn", service.problem is None),
         ):
             yield GaugeMetricFamily(name, text, value or 0.0)
+
+
+def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+    """Return how many durations are up to each edge, as Prometheus wants them."""
+    edges = [*map(str, EDGES), "+Inf"]
+    return list(zip(edges, accumulate(histogram.counts), strict=True))

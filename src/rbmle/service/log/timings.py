@@ -1,19 +1,40 @@
-"""How long something took lately."""
+"""How long something took: lately, and ever since the start."""
+
+from bisect import bisect_left
 
 import numpy as np
 
+EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)  # seconds
+
+
+class Histogram:
+    """How many durations there were of each length; one thread adds, any thread looks."""
+
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(EDGES) + 1)  # up to each edge, and beyond the last
+        self.seconds = 0.0  # their sum
+
+    def add(self, seconds: float) -> None:
+        """Count a duration."""
+        self.counts[bisect_left(EDGES, seconds)] += 1
+        self.seconds += seconds
+
 
 class Timings:
-    """The last `size` durations, in a ring; one thread adds, any thread looks."""
+    """The last `size` durations, in a ring, and all in a histogram; one thread adds, any thread looks."""
 
     def __init__(self, size: int = 2048) -> None:
         self._seconds = np.full(size, np.nan)
         self.count = 0  # ever added
+        self.histogram = Histogram()
 
     def add(self, seconds: float) -> None:
         """Remember a duration in the place of the oldest."""
         self._seconds[self.count % len(self._seconds)] = seconds
         self.count += 1
+        self.histogram.add(seconds)
 
     def quantile(self, q: float) -> float | None:
         """Return a quantile of the durations; None if there are none.

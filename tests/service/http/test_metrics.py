@@ -1,0 +1,61 @@
+"""Figures for Prometheus, as it would read them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.http.metrics import Metrics
+from rbmle.service.service import Service
+from tests.services import learned, offer, rank, reward, running, small_start
+
+
+def figures(metrics: Metrics) -> dict[str, float]:
+    """Return all figures by name and labels."""
+    families = text_string_to_metric_families(metrics.text().decode())
+    return {
+        sample.name
+        + "".join(f"|{value}" for _, value in sorted(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with running(small_start(tmp_path, configuration=ServiceConfiguration())) as service:
+        yield service
+
+
+def test_rewards_are_summed_and_counted(service: Service) -> None:
+    for value in (1.0, 0.5, -0.25):
+        reward(service, rank(service, offer("a", "b")).event, value)
+    learned(service)
+    found = figures(Metrics(service))
+    assert found["rbmle_reward_count"] == service.report.summary.settled
+    assert found["rbmle_reward_sum"] == pytest.approx(service.statistics.played.wr)
+    assert found["rbmle_rewards_total|joined"] == service.report.counts.joined
+
+
+def test_times_are_histograms_and_no_quantile_is_a_gauge(service: Service) -> None:
+    rank(service, offer("a", "b"))
+    metrics = Metrics(service)
+    for seconds in (0.0005, 0.003, 7.0):
+        metrics.count("rank", 201, seconds)
+    found = figures(metrics)
+    assert found["rbmle_request_seconds_bucket|0.001|rank"] == 1
+    assert found["rbmle_request_seconds_bucket|0.005|rank"] == 2
+    assert found["rbmle_request_seconds_bucket|1.0|rank"] == 2
+    assert found["rbmle_request_seconds_bucket|+Inf|rank"] == 3
+    assert found["rbmle_request_seconds_sum|rank"] == pytest.approx(7.0035)
+    assert found["rbmle_commit_seconds_bucket|+Inf"] == service.writer.timings.count > 0
+    assert found["rbmle_commit_seconds_count"] == service.writer.timings.count
+    assert not any("p99" in name for name in found)
+
+
+def test_the_process_is_measured(service: Service) -> None:
+    found = figures(Metrics(service))
+    for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
+        assert found[f"process_{name}"] > 0
