@@ -47,10 +47,6 @@ _OLD_CONFIGURATION = (
     b'"learningMode":"Online","isAutoOptimizationEnabled":false,"modelRetrainDays":7}'
 )
 _POLICY = b'{"name":"neural-ucb","arguments":"exploration=0.5 model.ridge=0.1"}'
-_EVALUATION = (
-    b'{"name":"mine","startTime":"2019-01-19T00:00:00Z","endTime":"2026-01-01","policies":[{"name":'
-    b'"p","arguments":"-q ::"}],"enableOfflineExperimentation":true}'
-)
 
 SAMPLES: Mapping[str, tuple[bytes, ...]] = MappingProxyType(
     {
@@ -64,9 +60,6 @@ SAMPLES: Mapping[str, tuple[bytes, ...]] = MappingProxyType(
         "old slots reward": (b'{"reward":[{"slotId":"top","value":1},{"slotId":"b","value":0}]}',),
         "old configuration": (_OLD_CONFIGURATION,),
         "old policy": (_POLICY,),
-        "old reference": (b'{"evaluationId":"e","policyName":"p"}',),
-        "old evaluation": (_EVALUATION,),
-        "old feature importance": (_EVALUATION,),
     }
 )
 

@@ -12,15 +12,10 @@ from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.native import bodies as native
 from rbmle.service.api.personalizer import bodies as personalizer
 from rbmle.service.api.personalizer.errors import encode_problem
-from rbmle.service.api.personalizer.evaluations import (
-    decode_evaluation,
-    decode_feature_importance,
-)
 from rbmle.service.api.personalizer.routes import Version
 from rbmle.service.api.personalizer.settings import (
     decode_configuration,
     decode_policy,
-    decode_reference,
 )
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import RankRequest
@@ -43,9 +38,6 @@ DECODERS: Mapping[str, Callable[[bytes], object]] = MappingProxyType(
         "old slots reward": partial(personalizer.decode_slots_reward, "e"),
         "old configuration": partial(decode_configuration, before=BEFORE),
         "old policy": decode_policy,
-        "old reference": decode_reference,
-        "old evaluation": partial(decode_evaluation, None),
-        "old feature importance": partial(decode_feature_importance, "e"),
     }
 )
 NAMES = tuple(DECODERS)

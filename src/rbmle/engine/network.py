@@ -15,7 +15,6 @@ from rbmle.engine.layout import Factors, Net, Rows
 TOLERANCE = 1e-3
 UNTOUCHED = 1.0  # the age in a walk of a row that no step has touched; clocks are never above 0
 
-Units = Float[np.ndarray, " width"]
 Layers = Float[np.ndarray, "depth-1 width"]
 
 

@@ -17,7 +17,6 @@ class Fault(Enum):
     TIMEOUT = 408
     CONFLICT = 409
     TOO_LARGE = 413
-    UNSUPPORTED_MEDIA_TYPE = 415
     THROTTLED = 429
     INTERNAL = 500
     NOT_IMPLEMENTED = 501
@@ -32,7 +31,6 @@ class Problem:
     code: str
     message: str
     target: str | None = None  # the part of the request that is wrong; None: all of it
-    details: "tuple[Problem, ...]" = ()
     allow: tuple[str, ...] = ()  # the methods that the path has, where this one is not among them
     retry_after: int | None = None  # seconds; None: to try again is of no use
 

@@ -46,7 +46,6 @@ from rbmle.service.deciding.requests import (
 from rbmle.service.log.records import NO_FEATURES, Features
 
 PREFIX = "v1"
-KEY_HEADER = "authorization"  # Bearer, and the key
 REQUEST_HEADER = "idempotency-key"
 
 

@@ -71,7 +71,6 @@ _DESCRIPTIONS = {
     Fault.TIMEOUT: "The request took too long to arrive",
     Fault.CONFLICT: "The same event or idempotency key came with another body",
     Fault.TOO_LARGE: "The body is too large",
-    Fault.UNSUPPORTED_MEDIA_TYPE: "The body is not application/json",
     Fault.THROTTLED: "Too many attempts failed; try again after Retry-After seconds",
     Fault.UNAVAILABLE: "The log cannot be written now; try again after Retry-After seconds",
 }
@@ -128,7 +127,7 @@ _EITHER = [
 _ALWAYS = (Fault.MALFORMED, Fault.UNAUTHORIZED, Fault.FORBIDDEN, Fault.THROTTLED, Fault.UNAVAILABLE)
 _WITH_ID = (Fault.NOT_FOUND,)
 _CHANGING = (Fault.CONFLICT,)
-_WITH_BODY = (Fault.TIMEOUT, Fault.TOO_LARGE, Fault.UNSUPPORTED_MEDIA_TYPE)
+_WITH_BODY = (Fault.TIMEOUT, Fault.TOO_LARGE)
 _WAITING = (Fault.THROTTLED, Fault.UNAVAILABLE)
 
 

@@ -16,61 +16,23 @@ class ErrorCode(Enum):
     INVALID_LEARNING_MODE = ("InvalidLearningModeServiceConfiguration", 400)
     INVALID_POLICY_CONFIGURATION = ("InvalidPolicyConfiguration", 400)
     INVALID_POLICY_CONTRACT = ("InvalidPolicyContract", 400)
-    INVALID_EVALUATION_CONTRACT = ("InvalidEvaluationContract", 400)
-    INVALID_DATES_IN_EVALUATION = ("InvalidDateTimesInEvaluationContract", 400)
-    INVALID_CONTRACT = ("InvalidContract", 400)
-    DUPLICATE_POLICY_NAMES = ("DuplicateCustomPolicyNames", 400)
-    TOO_MANY_POLICIES = ("MaximumEvaluationCustomPoliciesExceeded", 400)
-    NO_LOGS_IN_DATE_RANGE = ("NoLogsExistInDateRange", 400)
-    LOGS_TOO_LARGE = ("LogsSizeExceedAllowedLimit", 400)
     INVALID_REWARD_REQUEST = ("InvalidRewardRequest", 400)
     INVALID_EVENT_ID_TO_ACTIVATE = ("InvalidEventIdToActivate", 400)
     INVALID_RANK_REQUEST = ("InvalidRankRequest", 400)
-    INVALID_EXPORT_LOGS_REQUEST = ("InvalidExportLogsRequest", 400)
-    INVALID_REQUEST = ("InvalidRequest", 400)
-    INVALID_CONTAINER = ("InvalidContainer", 400)
-    INVALID_SAS_URI = ("InvalidSasUri", 400)
-    INVALID_MODEL_METADATA = ("InvalidModelMetadata", 400)
-    APPRENTICE_MODE_NEVER_ON = ("ApprenticeModeNeverTurnedOn", 400)
-    MISSING_APP_ID = ("MissingAppId", 400)
     INVALID_REWARD_WAIT_TIME = ("InvalidRewardWaitTime", 400)
     INVALID_LOG_RETENTION_DAYS = ("InvalidLogRetentionDays", 400)
     INVALID_MODEL_RETRAIN_DAYS = ("InvalidModelRetrainDays", 400)
-    INVALID_MULTI_SLOT_ACCESS = ("InvalidMultiSlotApiAccess", 400)
-    INVALID_MODEL_SIGNATURE = ("InvalidModelImportSignature", 400)
-    INVALID_MODEL_FORMAT = ("InvalidModelImportFormat", 400)
-    FEATURE_IMPORTANCE_EXISTS = ("FeatureImportanceAlreadyExists", 400)
-    EVALUATION_EXISTS = ("EvaluationAlreadyExists", 400)
-    INVALID_API_ACCESS = ("InvalidApiAccess", 403)
-    MODEL_FILE_ACCESS_DENIED = ("ModelFileAccessDenied", 403)
-    AUTO_OPTIMIZATION_INCOMPATIBLE = ("ProblemTypeIncompatibleWithAutoOptimization", 403)
     RESOURCE_NOT_FOUND = ("ResourceNotFound", 404)
-    FRONT_END_NOT_FOUND = ("FrontEndNotFound", 404)
     EVALUATION_NOT_FOUND = ("EvaluationNotFound", 404)
-    FEATURE_IMPORTANCE_NOT_FOUND = ("FeatureImportanceNotFound", 404)
-    LEARNING_SETTINGS_NOT_FOUND = ("LearningSettingsNotFound", 404)
-    EVALUATION_MODEL_NOT_FOUND = ("EvaluationModelNotFound", 404)
-    LOGS_PROPERTIES_NOT_FOUND = ("LogsPropertiesNotFound", 404)
-    INCOMPATIBLE_EVALUATION_VERSION = ("IncompatibleEvaluationVersion", 405)
     REQUEST_TIMEOUT = ("RequestTimeout", 408)
-    MODEL_RANKING_ERROR = ("ModelRankingError", 409)
     PAYLOAD_SIZE_EXCEEDED = ("PayloadSizeExceeded", 413)  # 400 there; clients see the same code
     INTERNAL_SERVER_ERROR = ("InternalServerError", 500)
-    MODEL_DOWNLOAD_FAILED = ("ModelDownloadFailed", 500)
-    RANK_NULL_RESPONSE = ("RankNullResponse", 500)
-    UPDATE_CONFIGURATION_FAILED = ("UpdateConfigurationFailed", 500)
-    INFERENCE_MODEL_UPDATE_FAILED = ("InferenceModelUpdateFailed", 500)
-    MODEL_RESET_FAILED = ("ModelResetFailed", 500)
-    MODEL_PUBLISH_FAILED = ("ModelPublishFailed", 500)
-    MODEL_METADATA_UPDATE_FAILED = ("ModelMetadataUpdateFailed", 500)
-    EVALUATIONS_LIST_FAILED = ("EvaluationsGetListFailed", 500)
     OPERATION_NOT_ALLOWED = ("OperationNotAllowed", 503)
     ACCESS_DENIED = ("401", 401)  # of the gateway in front of it, as are the status codes below
     FORBIDDEN = ("403", 403)
     TOO_MANY_REQUESTS = ("429", 429)
     METHOD_NOT_ALLOWED = ("MethodNotAllowed", 405)
     CONFLICT = ("Conflict", 409)
-    UNSUPPORTED_MEDIA_TYPE = ("UnsupportedMediaType", 415)
     NOT_IMPLEMENTED = ("NotImplemented", 501)
 
     @property
@@ -93,7 +55,6 @@ CODES = {
     Fault.TIMEOUT: ErrorCode.REQUEST_TIMEOUT,
     Fault.CONFLICT: ErrorCode.CONFLICT,
     Fault.TOO_LARGE: ErrorCode.PAYLOAD_SIZE_EXCEEDED,
-    Fault.UNSUPPORTED_MEDIA_TYPE: ErrorCode.UNSUPPORTED_MEDIA_TYPE,
     Fault.THROTTLED: ErrorCode.TOO_MANY_REQUESTS,
     Fault.INTERNAL: ErrorCode.INTERNAL_SERVER_ERROR,
     Fault.NOT_IMPLEMENTED: ErrorCode.NOT_IMPLEMENTED,
@@ -121,7 +82,6 @@ class _Error(msgspec.Struct, omit_defaults=True, rename="camel"):
     code: str
     message: str
     target: str | None = None
-    details: "list[_Error] | None" = None
     inner_error: _Inner | None = None
 
 
@@ -149,7 +109,6 @@ def _error(refusal: Problem, version: Version) -> _Error:
         code=code,
         message=refusal.message,
         target=refusal.target,
-        details=[_error(detail, version) for detail in refusal.details] or None,
         inner_error=inner,
     )
 

@@ -1,4 +1,4 @@
-"""Personalizer's offline evaluations and feature importances, in the two shapes they have."""
+"""Answers about Personalizer's offline evaluations, in the two shapes they have."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,21 +8,10 @@ from typing import Any
 
 import msgspec
 
-from rbmle.service.api.decoding import decoded
-from rbmle.service.api.faults import RefusedError
-from rbmle.service.api.personalizer.bodies import refusing
-from rbmle.service.api.personalizer.errors import ErrorCode, problem
 from rbmle.service.api.personalizer.routes import Version
-from rbmle.service.api.personalizer.settings import LearningSettings
-from rbmle.service.api.personalizer.wire import EvaluationBody, FeatureImportanceBody
-from rbmle.service.configuration import format_date, format_duration, parse_date
-from rbmle.service.deciding.requests import RequestError, check_event
+from rbmle.service.configuration import format_date, format_duration
 
-MOST_POLICIES = 10
 EXPANDING_MINUTES = 5
-
-_EVALUATION = msgspec.json.Decoder(EvaluationBody)
-_IMPORTANCE = msgspec.json.Decoder(FeatureImportanceBody)
 
 
 class Progress(Enum):
@@ -31,17 +20,6 @@ class Progress(Enum):
     RUNNING = ("pending", "Running")
     DONE = ("completed", "Succeeded")
     FAILED = ("failed", "Failed")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationRequest:
-    """What would other policies have earned in that time?"""
-
-    id: str | None  # None: the service gives it one
-    name: str
-    start: datetime
-    end: datetime
-    policies: tuple[LearningSettings, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,42 +47,6 @@ class EvaluationAnswer:
     created: datetime
     progress: Progress
     estimates: tuple[PolicyEstimate, ...] = ()
-
-
-def decode_evaluation(id: str | None, body: bytes) -> EvaluationRequest:
-    """Return the request of POST /evaluations or PUT /evaluations/{id}."""
-    with refusing(ErrorCode.INVALID_EVALUATION_CONTRACT):
-        given = decoded(_EVALUATION, body)
-        policies = given.policies or []
-        if id is not None:
-            check_event(id)
-        names = {policy.name for policy in policies}
-        if len(policies) > MOST_POLICIES:
-            raise _refused(
-                ErrorCode.TOO_MANY_POLICIES,
-                f"there are {len(policies)} policies; send {MOST_POLICIES} at most",
-                "policies",
-            )
-        if len(names) < len(policies):
-            raise _refused(
-                ErrorCode.DUPLICATE_POLICY_NAMES,
-                "two policies have one name; names must be different",
-                "policies",
-            )
-        start, end = _period(given.start_time, given.end_time)
-        settings = (LearningSettings(name=p.name, arguments=p.arguments) for p in policies)
-        return EvaluationRequest(
-            id=id, name=given.name, start=start, end=end, policies=tuple(settings)
-        )
-
-
-def decode_feature_importance(id: str, body: bytes) -> EvaluationRequest:
-    """Return the request of PUT /featureImportances/{id}."""
-    with refusing(ErrorCode.INVALID_CONTRACT):
-        given = decoded(_IMPORTANCE, body)
-        check_event(id)
-        start, end = _period(given.start_time, given.end_time)
-        return EvaluationRequest(id=id, name=given.name, start=start, end=end)
 
 
 def encode_evaluation(evaluation: EvaluationAnswer, version: Version) -> bytes:
@@ -176,25 +118,3 @@ def _estimate_2022(estimate: PolicyEstimate) -> dict[str, Any]:
         "summary": {"expectedReward": mean, "confidenceInterval": [mean - half, mean + half]},
         "timeseries": {"data": []},
     }
-
-
-def _period(start: str, end: str) -> tuple[datetime, datetime]:
-    first, last = _date("startTime", start), _date("endTime", end)
-    if first >= last:
-        raise _refused(
-            ErrorCode.INVALID_DATES_IN_EVALUATION,
-            f"it ends at {end}, but starts at {start}; the end must be later",
-            "endTime",
-        )
-    return first, last
-
-
-def _date(name: str, text: str) -> datetime:
-    try:
-        return parse_date(text)
-    except ValueError as error:
-        raise RequestError((name,), str(error)) from None
-
-
-def _refused(code: ErrorCode, message: str, target: str) -> RefusedError:
-    return RefusedError(problem(code, message, target=target))

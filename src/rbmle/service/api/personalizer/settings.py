@@ -13,7 +13,6 @@ from rbmle.service.api.personalizer.routes import Version
 from rbmle.service.api.personalizer.wire import (
     ConfigurationBody,
     PolicyBody,
-    PolicyReferenceBody,
 )
 from rbmle.service.configuration import (
     ConfigurationError,
@@ -25,7 +24,6 @@ from rbmle.service.configuration import (
 
 _CONFIGURATION = msgspec.json.Decoder(ConfigurationBody)
 _POLICY = msgspec.json.Decoder(PolicyBody)
-_REFERENCE = msgspec.json.Decoder(PolicyReferenceBody)
 
 _CODES = {
     "reward_wait_time": ErrorCode.INVALID_REWARD_WAIT_TIME,
@@ -41,14 +39,6 @@ class LearningSettings:
 
     name: str
     arguments: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyReference:
-    """Learning settings of an evaluation."""
-
-    evaluation: str
-    policy: str
 
 
 def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
@@ -140,13 +130,6 @@ def decode_policy(body: bytes) -> LearningSettings:
 def encode_policy(settings: LearningSettings) -> bytes:
     """Return the answer of GET, PUT and DELETE /configurations/policy."""
     return msgspec.json.encode(PolicyBody(settings.name, settings.arguments))
-
-
-def decode_reference(body: bytes) -> PolicyReference:
-    """Return the request of POST /configurations/applyFromEvaluation."""
-    with refusing(ErrorCode.INVALID_REQUEST):
-        given = decoded(_REFERENCE, body)
-        return PolicyReference(evaluation=given.evaluation_id, policy=given.policy_name)
 
 
 def encode_model_properties(created: datetime, modified: datetime) -> bytes:

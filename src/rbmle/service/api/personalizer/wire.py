@@ -152,13 +152,6 @@ class PolicyBody(Struct, frozen=True):
     arguments: Annotated[str, Meta(max_length=1024)]
 
 
-class PolicyReferenceBody(Struct, frozen=True, rename="camel"):
-    """POST /configurations/applyFromEvaluation."""
-
-    evaluation_id: Id
-    policy_name: Label
-
-
 class EvaluationBody(Struct, frozen=True, kw_only=True, rename="camel"):
     """POST /evaluations and PUT /evaluations/{id}."""
 
@@ -168,11 +161,3 @@ class EvaluationBody(Struct, frozen=True, kw_only=True, rename="camel"):
     policies: list[PolicyBody] | None = None
     enable_offline_experimentation: bool | None = None  # its name in v1
     enable_policy_optimization: bool | None = None
-
-
-class FeatureImportanceBody(Struct, frozen=True, kw_only=True, rename="camel"):
-    """PUT /featureImportances/{id}."""
-
-    name: Label
-    start_time: str
-    end_time: str
