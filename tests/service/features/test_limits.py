@@ -42,8 +42,8 @@ def test_a_number_that_is_too_large_is_refused(number: float) -> None:
 
 def test_limits_are_reached_and_not_passed() -> None:
     limits = Limits(depth=2, values=4, string=3, number=10)
-    for value in ([[1, 2]], {"abc": "abc"}, [10, -10.0], [1, 2, 3], "😀"):
-        check(value, limits)
+    for good in ([[1, 2]], {"abc": "abc"}, [10, -10.0], [1, 2, 3], "😀"):
+        check(good, limits)
     for value, said in (
         ([[[]]], "deeper"),
         ({"a": {"a": {}}}, "deeper"),
