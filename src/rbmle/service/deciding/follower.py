@@ -14,6 +14,7 @@ from rbmle.service.learning.published import Published
 from rbmle.service.learning.report import Report
 from rbmle.service.log.base import Log
 from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.outage import Outage
 from rbmle.service.log.publications import Publications, Version
 
 LOOK_SECONDS = 0.05  # between two looks at what is published
@@ -29,6 +30,7 @@ class Follower:
         self._origin = ""  # of the log; unknown while it is empty
         self._publications = publications
         self._between = between
+        self._reading = Outage("read what is published")
         self._versions: dict[str, Version] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rbmle-follower", daemon=True)
@@ -63,8 +65,10 @@ class Follower:
                     self.published = published
             if (content := self._newer(REPORT)) is not None:
                 self.report = reporting.decode(content)
-        except (LogUnavailable, msgspec.MsgspecError):
-            return
+        except (LogUnavailable, msgspec.MsgspecError) as error:
+            self._reading.failed(str(error))
+        else:
+            self._reading.worked()
 
     @property
     def _known(self) -> int:
