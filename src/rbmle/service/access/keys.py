@@ -1,7 +1,6 @@
 """Keys of clients: two for each scope, so that one serves while the other is changed."""
 
 import hashlib
-import hmac
 import os
 import re
 import secrets
@@ -66,15 +65,13 @@ class Keys:
         pairs = {Scope.READ: self.read, Scope.DECIDE: self.decide, Scope.ADMIN: self.admin}
         return {scope: pair for scope, pair in pairs.items() if pair is not None}
 
-    def scope_of(self, presented: str) -> Scope | None:
-        """Return what a key allows, None for nothing, in a time that tells nothing about the keys."""
-        found = None
-        digest = _digest(presented)
-        for scope, pair in self.pairs.items():
-            for key in (pair.primary, pair.secondary):
-                if hmac.compare_digest(_digest(key), digest):
-                    found = scope
-        return found
+    def scopes(self) -> dict[bytes, Scope]:
+        """Return what each key allows, by its digest: the time of a look tells nothing of a key."""
+        return {
+            _digest(key): scope
+            for scope, pair in self.pairs.items()
+            for key in (pair.primary, pair.secondary)
+        }
 
     def rotated(self, scope: Scope, place: Place) -> "Keys":
         """Return keys of which one is new."""
@@ -99,7 +96,7 @@ class KeyRing:
         elif (found := load_keys(path)).decide is None:
             with suppress(OSError):  # a file that nobody may write has the keys that it has
                 save_keys(path, replace(found, decide=_fresh_pair()))
-        self._keys = self._read()
+        self._read()
 
     def __repr__(self) -> str:
         """Return where the keys are, and not what they are."""
@@ -107,7 +104,8 @@ class KeyRing:
 
     def scope_of(self, presented: str) -> Scope | None:
         """Return what a key allows now; None for nothing."""
-        return self.keys.scope_of(presented)
+        self._refresh()
+        return self._scopes.get(_digest(presented))
 
     @property
     def keys(self) -> Keys:
@@ -115,9 +113,7 @@ class KeyRing:
 
         A file that is deleted or spoilt locks nobody out, and lets nobody in.
         """
-        with suppress(OSError, KeysError):
-            if _stamp(self.path) != self._stamp:
-                self._keys = self._read()
+        self._refresh()
         return self._keys
 
     def rotate(self, scope: Scope, place: Place) -> Keys:
@@ -127,16 +123,22 @@ class KeyRing:
                 "the primary admin key was given at the start; give another one there, or rotate the secondary"
             )
         save_keys(self.path, load_keys(self.path).rotated(scope, place))
-        self._keys = self._read()
+        self._read()
         return self._keys
 
-    def _read(self) -> Keys:
+    def _refresh(self) -> None:
+        """Read the file again if it has changed."""
+        with suppress(OSError, KeysError):
+            if _stamp(self.path) != self._stamp:
+                self._read()
+
+    def _read(self) -> None:
         stamp = _stamp(self.path)
         keys = load_keys(self.path)
         self._stamp = stamp
-        if self._first is None:
-            return keys
-        return replace(keys, admin=replace(keys.admin, primary=self._first))
+        if self._first is not None:
+            keys = replace(keys, admin=replace(keys.admin, primary=self._first))
+        self._keys, self._scopes = keys, keys.scopes()
 
 
 def make_keys() -> Keys:
