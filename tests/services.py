@@ -9,7 +9,7 @@ from typing import Any
 
 from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
-from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.configuration import ServiceConfiguration, Settle
 from rbmle.service.deciding.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot
 from rbmle.service.learning.start import Start
 from rbmle.service.log.records import NO_FEATURES, packed
@@ -20,9 +20,13 @@ PATIENCE = 60.0  # seconds, on a busy machine
 
 
 def small_start(folder: Path, policy: str = "neural-rbmle-pc", **others: Any) -> Start:
-    """Return the start of a small service in a folder."""
+    """Return the start of a small service in a folder, which learns a reward as soon as it comes."""
     start = Start(
-        data=folder, policy=policy_with(policy, SMALL), featuriser=Hashing(bits=6), seed=7
+        data=folder,
+        policy=policy_with(policy, SMALL),
+        featuriser=Hashing(bits=6),
+        seed=7,
+        configuration=ServiceConfiguration(settle=Settle.ON_REWARD),
     )
     return replace(start, **others)
 

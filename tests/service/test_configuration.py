@@ -13,6 +13,7 @@ from rbmle.service.configuration import (
     ConfigurationError,
     LearningMode,
     ServiceConfiguration,
+    Settle,
     format_date,
     format_duration,
     parse_date,
@@ -125,6 +126,7 @@ def test_a_configuration_comes_back_from_json() -> None:
         is_auto_optimization_enabled=True,
         auto_optimization_frequency=timedelta(days=7),
         auto_optimization_start_date=datetime(2019, 1, 19, tzinfo=UTC),
+        settle=Settle.ON_REWARD,
     )
     stored = msgspec.json.decode(msgspec.json.encode(configuration.to_json()))
     assert ServiceConfiguration.from_json(stored) == configuration
@@ -139,6 +141,13 @@ def test_json_keeps_defaults_for_what_it_does_not_say() -> None:
     )
 
 
+def test_a_record_from_before_there_was_settle_keeps_its_meaning() -> None:
+    assert ServiceConfiguration.from_record({}).settle is Settle.ON_REWARD
+    written = ServiceConfiguration().to_json()
+    assert written["settle"] == "deadline"
+    assert ServiceConfiguration.from_record(written) == ServiceConfiguration()
+
+
 @pytest.mark.parametrize(
     ("given", "field", "message"),
     [
@@ -149,6 +158,7 @@ def test_json_keeps_defaults_for_what_it_does_not_say() -> None:
         ({"default_reward": float("nan")}, "default_reward", "from -1 to 1"),
         ({"default_reward": "1"}, "default_reward", "float"),
         ({"reward_aggregation": "average"}, "reward_aggregation", "earliest, sum"),
+        ({"settle": "at once"}, "settle", "one of deadline, on-reward"),
         ({"exploration": 1.01}, "exploration", "from 0 to 1"),
         ({"learning_mode": "online"}, "learning_mode", "Online, Apprentice, LoggingOnly"),
         ({"log_retention_days": 0}, "log_retention_days", "-1"),
@@ -186,6 +196,7 @@ def test_rewards_and_the_mode_do_not_change_together() -> None:
         {"default_reward": 0.5},
         {"reward_wait_time": timedelta(hours=1)},
         {"reward_aggregation": Aggregation.SUM},
+        {"settle": Settle.ON_REWARD},
     ):
         with pytest.raises(ConfigurationError, match="second call") as caught:
             online.check_change(replace(watching, **change))

@@ -39,7 +39,7 @@ def export_log(
     ] = None,
     log: LogURL = None,
 ) -> None:
-    """Write the log to a file, one row for each decision; a running service is not disturbed.
+    """Write the log to a file, one row for each settled decision; a running service is not disturbed.
 
     Parquet has the columns event_id, time, context, actions, arm, propensity, reward (null if none
     came in time) and more; DSJSON is what Vowpal Wabbit reads.
@@ -52,13 +52,15 @@ def export_log(
         _check_place(out, data)
         try:
             with _progress(opened.last(), console) as step:
-                rows = export(opened, out, chosen, step)
+                done = export(opened, out, chosen, step)
         except OSError as error:
             raise SettingError(f"{out} cannot be written: {error}") from None
         except KeyboardInterrupt:
             _say(f"Stopped. {out} was not written.", console)
             raise typer.Exit(130) from None
-        _say(f"{rows:,} decisions are in {out}.", console)
+        _say(f"{done.rows:,} decisions are in {out}.", console)
+        if done.pending:
+            _say(f"Pending events, left out until they are settled: {done.pending:,}.", console)
 
 
 @commands.command("verify")
@@ -153,6 +155,7 @@ def _table(found: "Survey") -> Table:
     for what, number in (
         ("slots with a reward", counts.joined),
         ("slots with the default reward", counts.defaulted),
+        ("events pending", found.pending),
         ("events never shown", counts.unactivated),
         ("duplicate rewards", counts.duplicate),
         ("late rewards", counts.late),

@@ -17,6 +17,8 @@ LONGEST_WAIT = timedelta(days=2)
 FOREVER = -1  # as a number of days
 MOST_DAYS = 2**31 - 1  # a signed 32-bit number on the wire
 
+_OF_REWARDS = ("reward_wait_time", "default_reward", "reward_aggregation", "settle")
+
 Member = TypeVar("Member", bound=StrEnum)
 
 
@@ -33,6 +35,13 @@ class Aggregation(StrEnum):
 
     EARLIEST = "earliest"
     SUM = "sum"
+
+
+class Settle(StrEnum):
+    """When the reward of an event is final, so that it is learned and counted."""
+
+    DEADLINE = "deadline"  # when the reward wait time is over
+    ON_REWARD = "on-reward"  # with the first reward; sums, and events without one, at the deadline
 
 
 class LearningMode(StrEnum):
@@ -57,11 +66,12 @@ class ConfigurationJSON(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     is_auto_optimization_enabled: bool = False
     auto_optimization_frequency: str | None = None
     auto_optimization_start_date: str | None = None
+    settle: str = "deadline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfiguration:
-    """How the service decides and learns; the last four settings are kept and shown, and nothing more."""
+    """How the service decides and learns; export, retraining and optimization are kept and shown only."""
 
     reward_wait_time: timedelta = timedelta(minutes=10)
     default_reward: float = 0.0  # of an event without a reward in that time
@@ -74,6 +84,7 @@ class ServiceConfiguration:
     is_auto_optimization_enabled: bool = False
     auto_optimization_frequency: timedelta | None = None  # None: never set
     auto_optimization_start_date: datetime | None = None  # None: never set
+    settle: Settle = Settle.DEADLINE
 
     def __post_init__(self) -> None:
         """Raise a ConfigurationError that names the first setting out of its range."""
@@ -138,6 +149,11 @@ class ServiceConfiguration:
             raise ConfigurationError(field.rstrip("`"), str(error)) from None
 
     @classmethod
+    def from_record(cls, value: Mapping[str, Any]) -> Self:
+        """Return the configuration of a record; one from before there was `settle` keeps its meaning."""
+        return cls.from_json({"settle": Settle.ON_REWARD.value, **value})
+
+    @classmethod
     def from_struct(cls, value: ConfigurationJSON) -> Self:
         """Return the configuration of a decoded JSON object."""
         frequency, start = value.auto_optimization_frequency, value.auto_optimization_start_date
@@ -159,6 +175,7 @@ class ServiceConfiguration:
             auto_optimization_start_date=(
                 None if start is None else _date("auto_optimization_start_date", start)
             ),
+            settle=_member(Settle, "settle", value.settle),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -171,17 +188,13 @@ class ServiceConfiguration:
         Events that were decided in the old mode would be counted with the new rewards.
         """
         modes = {self.learning_mode, after.learning_mode}
-        rewards = (self.reward_wait_time, self.default_reward, self.reward_aggregation)
-        if modes == {LearningMode.ONLINE, LearningMode.APPRENTICE} and rewards != (
-            after.reward_wait_time,
-            after.default_reward,
-            after.reward_aggregation,
-        ):
+        is_moved = any(getattr(self, name) != getattr(after, name) for name in _OF_REWARDS)
+        if modes == {LearningMode.ONLINE, LearningMode.APPRENTICE} and is_moved:
             raise ConfigurationError(
                 "learning_mode",
                 f"the mode cannot change from {self.learning_mode} to {after.learning_mode} together with "
-                "the reward wait time, default reward or reward aggregation; change the mode first, and "
-                "these in a second call",
+                "the reward wait time, default reward, reward aggregation or settle; change the mode "
+                "first, and these in a second call",
             )
 
 

@@ -20,9 +20,9 @@ import rbmle.service.exports.checks
 import rbmle.service.exports.parquet
 from rbmle.cli import app
 from rbmle.core.errors import SettingError
-from rbmle.service.configuration import Aggregation, ServiceConfiguration
+from rbmle.service.configuration import Aggregation, ServiceConfiguration, Settle
 from rbmle.service.exports.checks import survey
-from rbmle.service.exports.export import export, format_of
+from rbmle.service.exports.export import Exported, export, format_of
 from rbmle.service.log import LogDamaged, LogUnavailable, Row, Stored, open_log
 from rbmle.service.log.base import Log
 from rbmle.service.log.memory import MemoryLog
@@ -90,11 +90,12 @@ def kept(*story: Told, configuration: ServiceConfiguration = USUAL) -> MemoryLog
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the folder of a service with one rewarded event and one that is open."""
+    """Return the folder of a service with a rewarded event, one without a reward, and one pending."""
     folder = tmp_path / "data"
     with closing(SQLiteLog(folder / "log.db")) as log:
         tell(log, (0, "", Modelled(settings={"seed": 0})), configured(USUAL))
         tell(log, (1, "e", decided()), (2, "e", rewarded(1.0)), (3, "f", decided()))
+        tell(log, (OVER, "g", decided()), (OVER, "g", rewarded(1.0)))
     return folder
 
 
@@ -127,7 +128,7 @@ def failure(*arguments: str | Path) -> str:
 
 
 def test_a_row_says_all_there_is_to_know_of_a_decision(tmp_path: Path) -> None:
-    log = kept((0, "e", decided()), (5, "e", rewarded(0.5)))
+    log = kept((0, "e", decided()), (5, "e", rewarded(0.5)), (OVER, "", Ticked()))
     assert table(log, tmp_path) == [
         {
             "event_id": "e",
@@ -207,36 +208,61 @@ def test_a_deferred_event_has_a_reward_only_if_it_was_shown(tmp_path: Path) -> N
         (1, "shown", rewarded(1.0)),
         (1, "hidden", rewarded(1.0)),
         (2, "shown", Activated()),
-        (OVER, "open", decided(deferred=True)),
-        (OVER, "open", rewarded(1.0)),
+        (OVER, "pending", decided(deferred=True)),
+        (OVER, "pending", rewarded(1.0)),
     )
-    assert rewards(log, tmp_path) == {
-        "shown": (1.0, 1.0),
-        "hidden": (None, None),
-        "open": (None, None),
-    }
+    assert rewards(log, tmp_path) == {"shown": (1.0, 1.0), "hidden": (None, None)}
     activated = {r["event_id"]: r["activated"] for r in table(log, tmp_path)}
-    assert activated == {"shown": True, "hidden": False, "open": False}
+    assert activated == {"shown": True, "hidden": False}
 
 
-def test_what_is_open_at_the_end_is_written_with_what_it_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["parquet", "dsjson"])
+@pytest.mark.parametrize("configuration", [USUAL, SUMS])
+def test_what_is_pending_is_counted_and_not_written(
+    configuration: ServiceConfiguration, format: str, tmp_path: Path
+) -> None:
+    log = kept(
+        (0, "settled", decided()),
+        (1, "settled", rewarded(0.25)),
+        (OVER, "clicked", decided()),
+        (OVER, "not yet", decided()),
+        (OVER + 1, "clicked", rewarded(1.0)),
+        configuration=configuration,
+    )
+    assert export(log, tmp_path / "out", format) == Exported(rows=1, pending=2)
+    assert rewards(log, tmp_path) == {"settled": (0.25, 0.25)}
+    assert [line["EventId"] for line in lines(log, tmp_path)] == ["settled"]
+    assert survey(log).pending == 2
+
+
+def test_on_reward_a_slot_is_written_when_it_has_one_and_its_event_is_pending(
+    tmp_path: Path,
+) -> None:
+    plays = [play(slot="top"), play(slot="side")]
+    log = kept(
+        (0, "e", decided(plays=plays)),
+        (1, "e", rewarded(1.0, "side")),
+        configuration=replace(USUAL, settle=Settle.ON_REWARD),
+    )
+    assert [row["slot"] for row in table(log, tmp_path)] == ["side"]
+    assert export(log, tmp_path / "out", "dsjson").pending == 1
+
+
+def test_a_reset_leaves_every_decision_in_the_table_without_a_reward(tmp_path: Path) -> None:
     log = kept(
         (0, "e", decided()),
         (0, "f", decided()),
-        (1, "f", rewarded(0.25)),
-        (2, "f", rewarded(0.5)),
-        configuration=SUMS,
+        (1, "f", rewarded(1.0)),
+        (1, "", Reset()),
+        (2, "e", rewarded(1.0)),
+        (OVER, "", Ticked()),
     )
-    assert rewards(log, tmp_path) == {"e": (None, None), "f": (0.75, None)}
-
-
-def test_a_reset_leaves_every_decision_in_the_table(tmp_path: Path) -> None:
-    log = kept((0, "e", decided()), (1, "", Reset()), (2, "e", rewarded(1.0)), (OVER, "", Ticked()))
-    assert rewards(log, tmp_path) == {"e": (None, None)}
+    assert rewards(log, tmp_path) == {"e": (None, None), "f": (None, None)}
+    assert not any("_label_cost" in line for line in lines(log, tmp_path))
 
 
 def test_an_event_that_is_logged_only_has_its_reward(tmp_path: Path) -> None:
-    log = kept((0, "e", decided(mode="LoggingOnly")), (1, "e", rewarded(1.0)))
+    log = kept((0, "e", decided(mode="LoggingOnly")), (1, "e", rewarded(1.0)), (OVER, "", Ticked()))
     assert rewards(log, tmp_path) == {"e": (1.0, 1.0)}
 
 
@@ -245,12 +271,14 @@ def test_each_slot_is_a_row_with_a_reward_of_its_own(tmp_path: Path) -> None:
         play(slot="top", features=packed([{"width": 3}])),
         play(slot="side", eligible=[0], probabilities=[1.0], chosen=0),
     ]
-    log = kept((0, "e", decided(plays=plays)), (1, "e", rewarded(1.0, "side")))
+    log = kept(
+        (0, "e", decided(plays=plays)), (1, "e", rewarded(1.0, "side")), (OVER, "", Ticked())
+    )
     found = {r["slot"]: (r["arm"], r["reward"], r["slot_features"]) for r in table(log, tmp_path)}
     assert found == {"top": ("air", None, '[{"width":3}]'), "side": ("tea", 1.0, "[]")}
-    side, top = lines(log, tmp_path)
+    top, side = lines(log, tmp_path)
     assert (side["Slot"], side["a"], side["_label_cost"]) == ("side", [1], -1.0)
-    assert (top["Slot"], top["a"], "_label_cost" in top) == ("top", [2, 1], False)
+    assert (top["Slot"], top["a"], top["_label_cost"]) == ("top", [2, 1], 0.5)
     assert top["c"]["FromUrl"] == [{"user": {"age": 31}}, {"width": 3}]
 
 
@@ -260,8 +288,8 @@ def test_row_groups_are_written_as_they_fill(
 ) -> None:
     for name, value in limits.items():
         monkeypatch.setattr(rbmle.service.exports.parquet, name, value)
-    log = kept(*[(t, f"e{t}", decided()) for t in range(8)])
-    assert export(log, tmp_path / "out.parquet", "parquet") == 8
+    log = kept(*[(t, f"e{t}", decided()) for t in range(8)], (OVER, "", Ticked()))
+    assert export(log, tmp_path / "out.parquet", "parquet").rows == 8
     file = pq.ParquetFile(tmp_path / "out.parquet")
     assert file.num_row_groups >= 3
     assert file.read()["event_id"].to_pylist() == [f"e{t}" for t in range(8)]
@@ -274,7 +302,7 @@ def test_a_log_without_decisions_is_an_empty_table(tmp_path: Path) -> None:
 
 
 def test_a_line_of_dsjson_is_as_vowpal_wabbit_documents_it(tmp_path: Path) -> None:
-    log = kept((0, "e", decided()), (5, "e", rewarded(0.5)))
+    log = kept((0, "e", decided()), (5, "e", rewarded(0.5)), (OVER, "", Ticked()))
     assert lines(log, tmp_path) == [
         {
             "_label_cost": -0.5,
@@ -305,7 +333,7 @@ def test_a_label_of_dsjson_is_what_was_learned_and_none_if_nothing_was(tmp_path:
         (0, "zero", decided()),
         (0, "hidden", decided(deferred=True)),
         (1, "zero", rewarded(0.0)),
-        (OVER, "open", decided()),
+        (OVER, "pending", decided()),
     )
     found = {line["EventId"]: line for line in lines(log, tmp_path)}
     assert found["default"]["_label_cost"] == 0.5
@@ -317,7 +345,8 @@ def test_a_label_of_dsjson_is_what_was_learned_and_none_if_nothing_was(tmp_path:
 def test_excluded_actions_are_no_actions_of_dsjson(tmp_path: Path) -> None:
     three = [Offer(id=id) for id in "abc"]
     chosen = play(eligible=[0, 2], probabilities=[0.25, 0.75], chosen=2)
-    (line,) = lines(kept((0, "e", decided(actions=three, plays=[chosen]))), tmp_path)
+    story = [(0, "e", decided(actions=three, plays=[chosen])), (OVER, "", Ticked())]
+    (line,) = lines(kept(*story), tmp_path)
     assert [action["_tag"] for action in line["c"]["_multi"]] == ["a", "c"]
     assert (line["a"], line["p"]) == ([2, 1], [0.75, 0.25])
 
@@ -339,7 +368,8 @@ ODD = [
 
 
 def test_names_that_vowpal_wabbit_cannot_read_are_changed_or_left_out(tmp_path: Path) -> None:
-    (line,) = lines(kept((0, "e", decided(context=packed(ODD)))), tmp_path)
+    log = kept((0, "e", decided(context=packed(ODD))), (OVER, "", Ticked()))
+    (line,) = lines(log, tmp_path)
     (shared,) = line["c"]["FromUrl"]
     assert shared["né"] == {"x": 1}
     assert (shared["n"], shared["nü"]) == ({"": 2}, [1, 2.5])
@@ -367,9 +397,10 @@ def test_vowpal_wabbit_reads_dsjson(tmp_path: Path) -> None:
         (0, "odd/é \u2028\"'", strange),
         (0, "slots", decided(plays=plays)),
         (0, "empty", decided(context=[])),
+        (0, "hidden", decided(deferred=True)),
         (1, "plain", rewarded(1.0)),
         (2, "slots", rewarded(0.5, "top")),
-        (OVER, "open", decided()),
+        (OVER, "", Ticked()),
     )
     export(log, tmp_path / "out.dsjson", "dsjson")
     command = [python, "-c", READS, str(tmp_path / "out.dsjson")]
@@ -400,6 +431,7 @@ def test_the_commands_export_and_verify_a_folder(folder: Path, tmp_path: Path) -
     again = ("--out", tmp_path / "out", "--format", "dsjson")
     result = run("export", "--log", f"sqlite:///{folder}/log.db", *again)
     assert result.exit_code == 0, result.output
+    assert "left out until they are settled: 1." in result.output
     assert len((tmp_path / "out").read_text().splitlines()) == 2
     result = run("verify", "--data", folder)
     assert result.exit_code == 0, result.output
@@ -417,6 +449,7 @@ def test_a_log_in_postgresql_is_exported_and_verified(tmp_path: Path) -> None:
         with closing(open_log(url)) as log:
             tell(log, (0, "", Modelled(settings={"seed": 0})), configured(USUAL))
             tell(log, (1, "e", decided()), (2, "e", rewarded(1.0)), (3, "f", decided()))
+            tell(log, (OVER, "", Ticked()))
             result = run("export", "--log", url, "--out", tmp_path / "out.parquet")
             assert result.exit_code == 0, result.output
             result = run("verify", "--log", url)
@@ -439,11 +472,14 @@ def test_a_log_is_exported_beside_a_service_that_writes(folder: Path, tmp_path: 
     ):
 
         def write(seq: int) -> None:
-            tell(writer, (10 + seq, f"g{seq}", decided()), (10 + seq, "f", rewarded(1.0)))
+            late = 2 * OVER + seq
+            tell(writer, (late, f"h{seq}", decided()), (late, "g", rewarded(1.0)))
 
-        assert export(reader, tmp_path / "out.parquet", "parquet", write) == 2
+        before = Exported(rows=2, pending=1)
+        assert export(reader, tmp_path / "out.parquet", "parquet", write) == before
         assert pq.read_table(tmp_path / "out.parquet")["reward"].to_pylist() == [1.0, None]
-        assert export(reader, tmp_path / "out.parquet", "parquet") == 7
+        after = Exported(rows=3, pending=7)
+        assert export(reader, tmp_path / "out.parquet", "parquet") == after
         assert writer.verify() == []
 
 
@@ -535,6 +571,7 @@ def test_records_that_cannot_be_read_are_problems_and_the_rest_is_looked_at(
     log = kept((0, "e", decided()))
     log.append([Row("decided", "f", None, START, b"{}"), Row("dreamt", "g", None, START, b"{}")])
     tell(log, (1, "", Configured(configuration={"default_reward": 3.0})), (1, "e", rewarded(1.0)))
+    tell(log, (OVER, "", Ticked()))
     found = survey(log)
     assert [problem.split(":")[0] for problem in found.problems] == [
         "record 4 of the log, 'decided', cannot be read",
@@ -607,4 +644,4 @@ def test_further_checks_are_asked_with_the_log_and_its_folder(
     monkeypatch.setattr(rbmle.service.exports.checks, "CHECKS", (check,))
     result = run("verify", "--data", folder)
     assert result.exit_code == 1
-    assert result.output.strip() == f"5 records in {folder}"
+    assert result.output.strip() == f"7 records in {folder}"

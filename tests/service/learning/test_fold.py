@@ -17,7 +17,7 @@ from rbmle import Bandit, LinUCB, Network, NeuralRBMLEPC, Regression
 from rbmle.core.contexts import per_arm
 from rbmle.core.trees import leaves
 from rbmle.core.types import Contexts
-from rbmle.service.configuration import Aggregation, ServiceConfiguration
+from rbmle.service.configuration import Aggregation, ServiceConfiguration, Settle
 from rbmle.service.learning.budget import Budget
 from rbmle.service.learning.checkpoints import Checkpoints, read
 from rbmle.service.learning.deadlines import STALE, Deadlines
@@ -48,20 +48,26 @@ from rbmle.service.log.records import (
 from rbmle.service.statistics import Statistics
 
 WAIT = 600_000
-USUAL = ServiceConfiguration(reward_wait_time=timedelta(milliseconds=WAIT))
+USUAL = ServiceConfiguration(reward_wait_time=timedelta(milliseconds=WAIT), settle=Settle.ON_REWARD)
 
 
 class Story:
     """A log that is written and folded record by record; each observation is what a LinUCB saw."""
 
     def __init__(
-        self, configuration: ServiceConfiguration = USUAL, log: Any = None, make: Any = None
+        self,
+        configuration: ServiceConfiguration = USUAL,
+        log: Any = None,
+        make: Any = None,
+        *,
+        is_old: bool = False,  # as written before there was `settle`
     ) -> None:
         self.log = log or MemoryLog()
         self.notes = Notes()
         self.fold = Fold(log=self.log, make=make or Linear, watcher=self.notes)
         self.tell(0, "", Modelled(settings={"seed": 0}))
-        self.tell(0, "", Configured(configuration=configuration.to_json()))
+        kept = {n: v for n, v in configuration.to_json().items() if not (is_old and n == "settle")}
+        self.tell(0, "", Configured(configuration=kept))
 
     def tell(self, time: int, event: str, record: Record) -> None:
         row = Row(kind_of(record), event, None, time, encoded(record))
@@ -133,7 +139,7 @@ def decided(**changes: Any) -> Decided:
     return Decided(**{f: getattr(usual, f) for f in usual.__struct_fields__} | changes)
 
 
-def test_the_earliest_reward_is_learned_at_once_and_others_are_duplicates() -> None:
+def test_on_reward_the_earliest_is_learned_at_once_and_others_are_duplicates() -> None:
     story = Story()
     story.tell(0, "e", decided())
     story.tell(1, "e", Rewarded(values={"": 1.0}))
@@ -236,8 +242,9 @@ def test_a_reset_starts_anew_and_a_configuration_holds_from_there_on() -> None:
     assert story.weight == pytest.approx(0.5)
 
 
-def test_a_model_rebuilt_from_the_log_is_the_live_one_to_the_bit() -> None:
-    story = Story()
+@pytest.mark.parametrize("settle", Settle)
+def test_a_model_rebuilt_from_the_log_is_the_live_one_to_the_bit(settle: Settle) -> None:
+    story = Story(replace(USUAL, settle=settle))
     rng = np.random.default_rng(0)
     for t in range(300):
         event = f"e{rng.integers(60)}"
@@ -312,11 +319,12 @@ def test_an_imported_model_goes_on_from_what_it_had_learned(tmp_path: Path) -> N
     assert story.weight == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("settle", Settle)
 @pytest.mark.parametrize("aggregation", Aggregation)
 def test_a_fold_that_resumes_from_a_checkpoint_ends_where_the_other_does(
-    aggregation: Aggregation, tmp_path: Path
+    aggregation: Aggregation, settle: Settle, tmp_path: Path
 ) -> None:
-    story = Story(replace(USUAL, reward_aggregation=aggregation))
+    story = Story(replace(USUAL, reward_aggregation=aggregation, settle=settle))
     story.tell(0, "early", Rewarded(values={"": 0.5}))
     story.tell(1, "e", decided())
     story.tell(2, "e", Rewarded(values={"": 0.25}))
@@ -338,8 +346,9 @@ def test_a_fold_that_resumes_from_a_checkpoint_ends_where_the_other_does(
     assert story.learned == 3
 
 
-def test_a_log_that_cannot_be_read_for_a_while_loses_and_doubles_nothing() -> None:
-    story = Story(replace(USUAL, default_reward=0.5))
+@pytest.mark.parametrize("settle", Settle)
+def test_a_log_that_cannot_be_read_for_a_while_loses_and_doubles_nothing(settle: Settle) -> None:
+    story = Story(replace(USUAL, default_reward=0.5, settle=settle))
     shaky = Shaky(story.log)
     fold = Fold(log=shaky, make=Linear)
     story.tell(0, "e", decided())
@@ -435,22 +444,30 @@ def test_no_more_is_fitted_than_the_budget_has_and_all_is_remembered() -> None:
     assert (network_of(story.bandit) != after).any()
 
 
-def test_rewards_that_came_are_fitted_before_default_ones() -> None:
-    story = Story(replace(USUAL, reward_aggregation=Aggregation.SUM), make=Neural)
+@pytest.mark.parametrize("is_old", [False, True])
+def test_which_observations_are_fitted_does_not_depend_on_their_rewards_but_in_old_logs(
+    is_old: bool,
+) -> None:
+    configuration = replace(USUAL, reward_aggregation=Aggregation.SUM)
+    story = Story(configuration, make=Neural, is_old=is_old)
     for number in range(1, 9):
         story.tell(number, f"e{number}", decided())
     story.tell(10, "e8", Rewarded(values={"": 1.0}))
     story.tell(WAIT + 1_000, "", Ticked())
     by_hand = Neural({"seed": 0}).start()
-    is_fitted = np.array([True] * 4 + [False] * 3 + [True])
-    by_hand.learn_all(per_arm([[1.0, 0.0]] * 8, 2), [0.0] * 7 + [1.0], is_fitted=is_fitted)
+    first = [True] * 4 + [False] * 3 + [True] if is_old else [True] * 5 + [False] * 3
+    rewards = [0.0] * 7 + [1.0]
+    by_hand.learn_all(per_arm([[1.0, 0.0]] * 8, 2), rewards, is_fitted=np.array(first))
     assert saved(story.bandit) == saved(by_hand)
-    assert story.fold.budget == Budget(WAIT + 1_000, 5_000)
+    assert story.fold.budget == Budget(WAIT + 1_000, 5_000, prefers_joined=is_old)
 
 
+@pytest.mark.parametrize("settle", Settle)
 @pytest.mark.parametrize("at", [5, 60, 61, 100])
-def test_a_budget_goes_on_where_a_checkpoint_left_it(at: int, tmp_path: Path) -> None:
-    story = Story(make=Neural)
+def test_a_budget_goes_on_where_a_checkpoint_left_it(
+    at: int, settle: Settle, tmp_path: Path
+) -> None:
+    story = Story(replace(USUAL, settle=settle), make=Neural)
     for number in range(60):
         story.tell(7 * number, f"e{number}", decided())
         if number % 5 == 0:

@@ -28,6 +28,7 @@ class Survey:
 
     kinds: Counter[str] = field(default_factory=Counter)  # records of each
     counts: Counts = field(default_factory=Counts)
+    pending: int = 0  # events that are not settled yet
     early: int = 0  # rewards whose event may still come
     unknown: int = 0  # activations of events that never were
     problems: list[str] = field(default_factory=list)
@@ -53,6 +54,7 @@ def survey(log: Log, folder: Path | None = None, step: Step = unseen) -> Survey:
             found.problems.append(str(error))
             joiner.seq = stored.seq  # go on behind it
         step(stored.seq)
+    found.pending = len(joiner.pending)
     found.early = sum(map(len, joiner.early.values()))
     for check in CHECKS:
         found.problems += check(log, folder)

@@ -33,14 +33,14 @@ def line(entry: Entry) -> dict[str, Any]:
     """Return one line; actions are numbered from 1 among the eligible ones, the chosen one first.
 
     The cost is minus the reward, or minus the default reward if none came in time: what the service
-    learned. A line whose event is open or was never shown has no label, and Vowpal Wabbit learns
-    nothing from it. `o` lists the reward only if one came.
+    learned. A line whose event was never shown, or let go by a reset, has no label, and Vowpal Wabbit
+    learns nothing from it. `o` lists the reward only if one came.
     """
     play, event = entry.play, entry.stored.row.event
     chances = play.probabilities
     chosen = play.eligible.index(play.chosen)
     order = sorted(range(len(chances)), key=lambda place: (place != chosen, -chances[place]))
-    reward = entry.reward if entry.final_reward is None else entry.final_reward
+    reward = entry.final_reward
     label = {} if reward is None else _label(reward, entry.propensity, chosen)
     rewards = {} if entry.reward is None else {"o": [{"EventId": event, "v": entry.reward}]}
     slot = {"Slot": play.slot} if play.slot else {}

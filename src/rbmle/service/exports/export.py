@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,10 +32,19 @@ def format_of(path: Path, name: str | None = None) -> str:
     return found
 
 
-def export(log: Log, path: Path, format: str, step: Step = unseen) -> int:
-    """Write every decision that is in the log now, and return how many rows there are.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """How much was written, and what was not."""
 
-    What is appended meanwhile is left out. `step` is told the seq of each record that was read.
+    rows: int
+    pending: int  # events that are not settled yet, and left out
+
+
+def export(log: Log, path: Path, format: str, step: Step = unseen) -> Exported:
+    """Write every decision of the log whose reward is final now, and those that never get one.
+
+    Pending events are left out, and so is what is appended meanwhile. `step` is told the seq of each
+    record that was read.
     """
     rows = 0
     with written_whole(path) as file, FORMATS[format](file) as write:
@@ -44,5 +54,5 @@ def export(log: Log, path: Path, format: str, step: Step = unseen) -> int:
             write(entry)
             rows += 1
 
-        gather(log, log.last(), take, step)
-    return rows
+        pending = gather(log, log.last(), take, step)
+    return Exported(rows=rows, pending=pending)

@@ -46,7 +46,7 @@ def parquet(file: BinaryIO) -> Iterator[Take]:
     """Yield what writes entries to a file; the last of them are written when it is left.
 
     `reward` is null where none came in time; `final_reward` is then the default one, unless the
-    event is open, was let go by a reset, or was never shown.
+    event was let go by a reset, or was never shown.
     """
     with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
         group = _Group()

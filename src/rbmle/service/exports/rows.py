@@ -1,4 +1,4 @@
-"""What a log is as a table: one row for each decision in each slot, with the reward that counts."""
+"""What a log is as a table: one row for each settled decision in each slot, with the reward that counts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ class Entry:
     stored: Stored
     decided: Decided
     play: Play
-    reward: float | None  # None: none came in time, or the event was never shown
+    reward: float | None  # None: none came in time, or the event was never shown, or let go
     reward_time: int | None  # None: there is no reward
-    final_reward: float | None  # with the default; None: the event is open, let go, or never shown
+    final_reward: float | None  # with the default; None: the event was never shown, or let go
     is_activated: bool
 
     @property
@@ -48,18 +48,19 @@ def unseen(seq: int) -> None:
     """Show nobody how much was read."""
 
 
-def gather(log: Log, last: int, take: Take, step: Step) -> None:
+def gather(log: Log, last: int, take: Take, step: Step) -> int:
     """Give each entry of the records up to `last` to `take`, when it is known what became of it.
 
-    So they come in the order in which rewards became final, and those that are open after the last
-    record at the end. Held in memory is what waits for rewards, and of that no features.
+    So they come in the order in which rewards became final. Return how many events are pending after
+    the last record: those with a reward so far would say too much good of what was chosen, so none is
+    given. Held in memory is what is pending, and of that no features.
     """
     rows = _Rows(log, take)
     for stored in log.read(0, last):
         record = read_record(rows.joiner, stored)
         rows.joiner.join(stored, record)
         step(stored.seq)
-    rows.joiner.let_go()
+    return len(rows.joiner.pending)
 
 
 def read_record(joiner: Joiner, stored: Stored) -> Record:
@@ -102,18 +103,16 @@ class _Rows:
 
     def leave(self, event: str, pending: Pending) -> None:
         stored, decided = self.joiner.decision(pending)
-        values = pending.values if pending.active else {}
         for play in decided.plays:
             if play.slot in pending.settled:
                 continue
-            reward, time = values.get(play.slot, (None, None))
             self.take(
                 Entry(
                     stored=stored,
                     decided=decided,
                     play=play,
-                    reward=reward,
-                    reward_time=time,
+                    reward=None,
+                    reward_time=None,
                     final_reward=None,
                     is_activated=pending.active,
                 )

@@ -15,7 +15,7 @@ from rbmle.service.learning.budget import Budget
 from rbmle.service.learning.events import Joined, Pending, Settled
 from rbmle.service.learning.joining import Joiner
 from rbmle.service.log.base import Log, Stored
-from rbmle.service.log.records import Decided, Imported, Modelled, Play, Reset
+from rbmle.service.log.records import Configured, Decided, Imported, Modelled, Play, Reset
 
 BATCH = 256  # observations that are learned at once
 
@@ -122,6 +122,8 @@ class Fold:
             case Reset() if self.model is not None:
                 self._learn_settled()
                 self.bandit = self.model.start()
+            case Configured():
+                self.budget.prefers_joined = "settle" not in record.configuration
             case _:
                 pass
         self.joiner.join(stored, record)
@@ -144,7 +146,8 @@ class Fold:
         learned = [one for one in settled if one.decided.mode != LearningMode.LOGGING_ONLY]
         if self.model is None or not learned:
             return
-        self._is_fitted += self._fitted(self.model, learned)
+        is_joined, per_second = [one.is_joined for one in learned], self.model.fits_per_second
+        self._is_fitted += self.budget.fitted(is_joined, time, per_second)
         self._settled += learned
         if len(self._settled) >= BATCH:
             self._learn_settled()
@@ -158,13 +161,6 @@ class Fold:
         contexts = self.model.played([(one.decided, one.play) for one in settled])
         rewards = np.array([one.reward for one in settled])
         self.bandit.learn_all(contexts, rewards, is_fitted=is_fitted)
-
-    def _fitted(self, model: Model, learned: Sequence[Settled]) -> list[bool]:
-        """Return which observations are fitted at once: rewards that came before default ones."""
-        count = self.budget.take(len(learned), self.joiner.time, model.fits_per_second)
-        order = sorted(range(len(learned)), key=lambda i: not learned[i].is_joined)
-        first = set(order[:count])
-        return [i in first for i in range(len(learned))]
 
     def leave(self, event: str, pending: Pending) -> None:
         """Learn nothing from what was not shown or is waited for no more."""

@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rbmle.service.configuration import Aggregation, ServiceConfiguration
+from rbmle.service.configuration import Aggregation, ServiceConfiguration, Settle
 from rbmle.service.learning.deadlines import Deadlines
 from rbmle.service.learning.decision_cache import Decision, Recent, decisions_at, record_of
 from rbmle.service.learning.events import Counts, Early, Joined, Listener, Pending, Settled
@@ -73,7 +73,7 @@ class Joiner:
         return cls(
             log=log,
             listener=listener,
-            configuration=ServiceConfiguration.from_json(joined.configuration),
+            configuration=ServiceConfiguration.from_record(joined.configuration),
             seq=joined.seq,
             time=joined.time,
             pending=joined.pending,
@@ -122,7 +122,7 @@ class Joiner:
             case Rewarded():
                 self._reward(event, stored.seq, record.values)
             case Configured():
-                self.configuration = ServiceConfiguration.from_json(record.configuration)
+                self.configuration = ServiceConfiguration.from_record(record.configuration)
             case Reset():
                 self.let_go()
             case _:  # a model or the clock, which rewards do not depend on
@@ -152,6 +152,11 @@ class Joiner:
     def _sums(self) -> bool:
         return self.configuration.reward_aggregation is Aggregation.SUM
 
+    @property
+    def _waits(self) -> bool:
+        """Return whether no reward is final before the deadline."""
+        return self._sums or self.configuration.settle is not Settle.ON_REWARD
+
     def _decide(self, stored: Stored, decided: Decided) -> None:
         """Wait for the rewards of an event, and take those that came before it."""
         self.counts.decided += 1
@@ -168,19 +173,23 @@ class Joiner:
         self._settle_now(event, pending, (stored, decided))
 
     def _activate(self, event: str) -> None:
-        """Settle what a deferred event was worth so far."""
+        """Let a deferred event be learned, at once if its reward is final."""
         pending = self.pending.get(event)
-        if pending is not None and not pending.active:
-            decision = self.decision(pending)  # it may fail, so before anything changes
+        if pending is None or pending.active:
+            return
+        if self._waits:
             pending.active = True
-            self._settle_now(event, pending, decision)
+            return
+        decision = self.decision(pending)  # it may fail, so before anything changes
+        pending.active = True
+        self._settle_now(event, pending, decision)
 
     def _reward(self, event: str, seq: int, values: dict[str, float]) -> None:
         """Join a reward with its event."""
         pending = self.pending.get(event)
         if pending is None:
             self._miss(event, seq, values)
-        elif pending.active and not self._sums:
+        elif pending.active and not self._waits:
             decision = self.decision(pending)  # it may fail, so before anything changes
             self._count(pending, values, self.time)
             self._settle_now(event, pending, decision)
@@ -208,8 +217,8 @@ class Joiner:
                 pending.counted = {**pending.values, slot: (before + value, time)}
 
     def _settle_now(self, event: str, pending: Pending, decision: Decision) -> None:
-        """Settle what needs no more waiting: the earliest reward of an active event."""
-        if not pending.active or self._sums or not pending.values:
+        """Settle what needs no more waiting: the first reward of an active event, if that is the rule."""
+        if not pending.active or self._waits or not pending.values:
             return
         settled = self._finals(pending, decision, None)
         pending.counted = None

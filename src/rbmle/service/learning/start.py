@@ -107,7 +107,7 @@ def settings_of(log: Log) -> Settings:
             case Modelled(settings=settings):
                 found = replace(found, model=Model.from_json(settings), seq=stored.seq)
             case Configured(configuration=configuration):
-                after = ServiceConfiguration.from_json(configuration)
+                after = ServiceConfiguration.from_record(configuration)
                 found = replace(found, configuration=after, configured=stored.seq)
             case _:
                 found = replace(found, seq=stored.seq)

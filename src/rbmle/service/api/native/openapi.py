@@ -24,6 +24,7 @@ from rbmle.service.configuration import (
     Aggregation,
     ConfigurationJSON,
     LearningMode,
+    Settle,
     format_duration,
 )
 from rbmle.service.deciding.requests import LONGEST_ID
@@ -110,6 +111,10 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     },
     "auto_optimization_start_date": {
         "anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]
+    },
+    "settle": {
+        "enum": list(Settle),
+        "description": "When an event is learned: at the deadline, or with its first reward",
     },
 }
 

@@ -1,0 +1,205 @@
+"""When an event is settled, it is learned and counted, once: at its deadline, or with its reward."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rbmle.service.configuration import Aggregation, ServiceConfiguration, Settle
+from rbmle.service.learning.checkpoints import Checkpoints, read
+from rbmle.service.learning.fold import Fold
+from rbmle.service.learning.model import saved
+from rbmle.service.log.records import (
+    Activated,
+    Configured,
+    Decided,
+    Modelled,
+    Record,
+    Reset,
+    Rewarded,
+    Ticked,
+)
+from rbmle.service.statistics import Statistics
+from tests.service.learning.test_fold import USUAL, WAIT, Linear, Neural, Story, decided, play
+
+DEADLINE = replace(USUAL, settle=Settle.DEADLINE)
+
+
+def rewarded(value: float, slot: str = "") -> Rewarded:
+    return Rewarded(values={slot: value})
+
+
+def settled(story: Story) -> list[tuple[Any, ...]]:
+    return [line for line in story.notes.lines if len(line) == 4]
+
+
+def test_a_new_service_settles_at_the_deadline() -> None:
+    assert ServiceConfiguration().settle is Settle.DEADLINE
+
+
+def test_a_click_is_learned_at_the_deadline_beside_those_that_did_not_come() -> None:
+    story = Story(DEADLINE)
+    story.tell(0, "clicked", decided())
+    story.tell(0, "not", decided())
+    story.tell(1, "clicked", rewarded(1.0))
+    assert story.learned == 0
+    assert not settled(story)
+    story.tell(WAIT - 1, "", Ticked())
+    assert story.learned == 0
+    story.tell(WAIT, "", Ticked())
+    assert story.learned == 2
+    assert story.weight == pytest.approx(1 / 3)  # 1/(1 + 2)
+    assert settled(story) == [(WAIT, "", 1.0, True), (WAIT, "", 0.0, False)]
+    assert (story.counts.joined, story.counts.defaulted) == (1, 1)
+    assert not story.fold.joiner.pending
+
+
+def test_the_first_reward_counts_and_others_are_duplicates_or_late() -> None:
+    story = Story(DEADLINE)
+    story.tell(0, "e", decided())
+    story.tell(1, "e", rewarded(0.5))
+    story.tell(2, "e", rewarded(-1.0))
+    story.tell(WAIT, "e", rewarded(1.0))
+    assert settled(story) == [(WAIT, "", 0.5, True)]
+    assert (story.counts.duplicate, story.counts.late) == (1, 1)
+
+
+def test_each_slot_is_settled_once_at_the_deadline() -> None:
+    story = Story(DEADLINE)
+    story.tell(0, "e", decided(plays=[play(slot="top"), play(slot="side", chosen=1)]))
+    story.tell(1, "e", rewarded(1.0, "side"))
+    assert story.learned == 0
+    story.tell(WAIT, "", Ticked())
+    assert settled(story) == [(WAIT, "top", 0.0, False), (WAIT, "side", 1.0, True)]
+
+
+def test_a_reward_before_its_rank_waits_for_the_deadline_of_the_rank() -> None:
+    story = Story(DEADLINE)
+    story.tell(0, "e", rewarded(1.0))
+    story.tell(100_000, "e", decided())
+    assert story.learned == 0
+    story.tell(WAIT + 100_000, "", Ticked())
+    assert settled(story) == [(WAIT + 100_000, "", 1.0, True)]
+
+
+def test_a_deferred_event_is_settled_at_its_deadline_if_it_was_shown() -> None:
+    story = Story(DEADLINE)
+    story.tell(0, "shown", decided(deferred=True))
+    story.tell(0, "hidden", decided(deferred=True))
+    for event in ("shown", "hidden"):
+        story.tell(1, event, rewarded(1.0))
+    story.tell(2, "shown", Activated())
+    assert story.learned == 0
+    story.tell(WAIT, "", Ticked())
+    assert settled(story) == [(WAIT, "", 1.0, True)]
+    assert story.counts.unactivated == 1
+
+
+def test_an_id_that_is_used_again_is_another_event_and_the_first_is_let_go() -> None:
+    story = Story(DEADLINE)
+    story.tell(0, "e", decided())
+    story.tell(1, "e", rewarded(1.0))
+    story.tell(5_000, "e", decided())
+    story.tell(WAIT, "", Ticked())
+    assert story.learned == 0
+    story.tell(WAIT + 5_000, "", Ticked())
+    assert settled(story) == [(WAIT + 5_000, "", 0.0, False)]
+
+
+def test_a_reset_lets_go_what_is_pending_and_another_model_does_not() -> None:
+    story = Story(DEADLINE)
+    story.tell(0, "e", decided())
+    story.tell(1, "e", rewarded(1.0))
+    story.tell(2, "", Modelled(settings={"seed": 1}))
+    story.tell(3, "f", decided(mode="LoggingOnly"))
+    story.tell(WAIT, "", Ticked())
+    assert story.learned == 1
+    story.tell(WAIT + 1, "g", decided())
+    story.tell(WAIT + 2, "g", rewarded(1.0))
+    story.tell(WAIT + 3, "", Reset())
+    story.tell(3 * WAIT, "", Ticked())
+    assert story.learned == 0
+    assert len(settled(story)) == 1
+
+
+def test_the_rule_may_change_while_events_are_pending() -> None:
+    story = Story(DEADLINE)
+    story.tell(0, "e", decided())
+    story.tell(0, "f", decided())
+    story.tell(1, "e", rewarded(1.0))
+    story.tell(2, "", Configured(configuration=USUAL.to_json()))
+    assert story.learned == 0
+    story.tell(3, "f", rewarded(1.0))
+    assert story.learned == 1
+    story.tell(4, "g", decided())
+    story.tell(5, "", Configured(configuration=DEADLINE.to_json()))
+    story.tell(6, "g", rewarded(1.0))
+    assert story.learned == 1
+    story.tell(WAIT + 1_000, "", Ticked())
+    assert story.learned == 3
+    assert story.counts.joined == 3
+
+
+def test_a_log_from_before_there_was_the_rule_is_settled_by_rewards() -> None:
+    story = Story(ServiceConfiguration(), is_old=True)
+    assert story.fold.joiner.configuration.settle is Settle.ON_REWARD
+    story.tell(0, "e", decided())
+    story.tell(1, "e", rewarded(1.0))
+    assert story.learned == 1
+
+
+def test_a_checkpoint_from_before_there_was_the_rule_goes_on_as_it_did(tmp_path: Path) -> None:
+    story = Story(ServiceConfiguration(), is_old=True, make=Neural)
+    story.tell(0, "e", decided())
+    first = Fold(log=story.log, make=Neural)
+    for stored in story.log.read():
+        first.apply(stored)
+    state, bandit = read(Checkpoints(tmp_path).save(first, Statistics()))
+    del state.joined.configuration["settle"]
+    again = Fold(log=story.log, make=Neural)
+    again.resume(state.settings, Linear({"seed": 0}).load(bandit), state.joined, state.budget)
+    story.tell(1, "e", rewarded(1.0))
+    for stored in story.log.read(again.seq):
+        again.apply(stored)
+    assert again.bandit is not None
+    assert saved(again.bandit) == saved(story.bandit)
+    assert story.learned == 1
+
+
+@pytest.mark.parametrize("at", range(2, 40, 5))
+@pytest.mark.parametrize("aggregation", Aggregation)
+def test_pending_rewards_go_through_a_checkpoint(
+    aggregation: Aggregation, at: int, tmp_path: Path
+) -> None:
+    story = Story(replace(DEADLINE, reward_aggregation=aggregation), make=Neural)
+    for time, event, record in _tale():
+        story.tell(time, event, record)
+    first = Fold(log=story.log, make=Neural)
+    for stored in story.log.read(0, at):
+        first.apply(stored)
+    state, bandit = read(Checkpoints(tmp_path).save(first, Statistics()))
+    again = Fold(log=story.log, make=Neural)
+    again.resume(state.settings, Linear({"seed": 0}).load(bandit), state.joined, state.budget)
+    for stored in story.log.read(at):
+        again.apply(stored)
+    assert again.bandit is not None
+    assert saved(again.bandit) == saved(story.bandit)
+    assert again.joiner.joined == story.fold.joiner.joined
+    assert story.learned == 12
+
+
+def _tale() -> Sequence[tuple[int, str, Record]]:
+    """Return twelve events, most of them with a reward, and some with two."""
+    told: list[tuple[int, str, Record]] = []
+    for number in range(12):
+        ranked: Decided = decided(deferred=number == 3, plays=[play(chosen=number % 2)])
+        told.append((200 * number, f"e{number}", ranked))
+        if number % 3:
+            told.append((200 * number + 50, f"e{number}", rewarded(number / 12)))
+        if number % 4 == 1:
+            told.append((200 * number + 90, f"e{number}", rewarded(-0.1)))
+    told.append((3_000, "e3", Activated()))
+    told += [(WAIT + 700 * number, "", Ticked()) for number in range(12)]
+    return told
