@@ -13,7 +13,7 @@ from rbmle import Bandit
 from rbmle.core.errors import FileError, SettingError
 from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
-from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.configuration import ServiceConfiguration, Settle
 from rbmle.service.deciding.requests import ActivateRequest
 from rbmle.service.learning.checkpoints import Checkpoints, check_newest
 from rbmle.service.log.opening import LOG_FILE, open_log
@@ -177,6 +177,34 @@ def test_an_event_tells_what_became_of_it(tmp_path: Path) -> None:
         found = service.event("e/1")
         assert found is not None
         assert (found.is_active, found.rewards) == (True, {"": 0.5})
+
+
+@pytest.mark.parametrize("settle", Settle)
+def test_a_pending_event_has_its_reward_so_far_and_its_deadline(
+    settle: Settle, tmp_path: Path
+) -> None:
+    soon = ServiceConfiguration(reward_wait_time=timedelta(seconds=5), settle=settle)
+    with running(small_start(tmp_path, configuration=soon)) as service:
+        rank(service, offer("a", "b", event="e"))
+        found = service.event("e")
+        assert found is not None
+        assert found.deadline is not None
+        assert not found.is_closed
+        waits = found.deadline - found.time
+        assert timedelta(seconds=5) <= waits < timedelta(seconds=6)
+        reward(service, "e", 0.5)
+        after = service.event("e")
+        assert after is not None
+        is_settled = settle is Settle.ON_REWARD
+        assert (after.rewards, after.is_closed) == ({"": 0.5}, is_settled)
+        assert after.deadline == (None if is_settled else found.deadline)
+        assert service.fold.joiner.counts.joined <= is_settled
+        bandit = service.fold.bandit
+        assert bandit is not None
+        wait_until(lambda: bandit.round == 1)
+        last = service.event("e")
+        assert last is not None
+        assert (last.rewards, last.is_closed, last.deadline) == ({"": 0.5}, True, None)
 
 
 def test_time_passes_without_any_call(tmp_path: Path) -> None:

@@ -180,10 +180,11 @@ class FrontEnd:
         waiting = {} if pending is None else {s: v for s, (v, _) in pending.values.items()}
         return EventAnswer(
             answer=answer_of(event, decided),
-            time=datetime.fromtimestamp(decision.row.time / 1000, UTC),
+            time=_date(decision.row.time),
             is_active=not decided.deferred or any(s.row.kind == "activated" for s in rows),
             rewards=joined.rewards | waiting,
             is_closed=pending is None,
+            deadline=None if pending is None else _date(pending.deadline),
         )
 
     def _published(self) -> Published:
@@ -232,3 +233,7 @@ def _now() -> Stored:
     ticked = Ticked()
     now = time.time_ns() // 1_000_000
     return Stored(1, Row(kind_of(ticked), "", None, now, encoded(ticked)))
+
+
+def _date(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -762,11 +762,16 @@ def test_native_answers_are_small() -> None:
         b'{"event":"e","slots":[{"id":"s","chosen":"a","ranking":[{"id":"a","probability":1.0}]}]}'
     )
     event = EventAnswer(
-        answer=answer, time=NOON, is_active=True, rewards={ONLY_SLOT: 1.0}, is_closed=False
+        answer=answer,
+        time=NOON,
+        is_active=True,
+        rewards={ONLY_SLOT: 1.0},
+        is_closed=False,
+        deadline=NOON + timedelta(minutes=10),
     )
     assert native.encode_event(event) == (
         b'{"answer":' + expected + b',"time":"2026-01-01T12:00:00Z","is_active":true,'
-        b'"is_closed":false,"rewards":{"":1.0}}'
+        b'"is_closed":false,"rewards":{"":1.0},"deadline":"2026-01-01T12:10:00Z"}'
     )
     status = StatusAnswer(version="0.1.0", records=10, learned=7, observations=3)
     assert native.encode_status(status) == (

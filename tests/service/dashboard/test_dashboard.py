@@ -29,7 +29,7 @@ from rbmle.service.dashboard import stream as streaming
 from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
 from rbmle.service.dashboard.static_files import FOLDER, load_files
-from rbmle.service.dashboard.view import View
+from rbmle.service.dashboard.view import View, view
 from rbmle.service.learning.events import Counts
 from rbmle.service.log.records import NO_FEATURES, Decided, Offer, Play
 from rbmle.service.statistics import Statistics
@@ -277,7 +277,9 @@ def test_the_version_and_licence_of_the_chart_library_are_recorded() -> None:
 
 def test_the_headline_says_what_matters() -> None:
     assert headline(overview_of(Statistics())).text == "No decision yet."
-    assert headline(overview_of(played(1, 0))).text.startswith("1 decision, and no reward is final")
+    waiting = headline(overview_of(played(1, 0), pending=1))
+    assert waiting.text == "1 decision, and none is settled yet."
+    assert waiting.verdict.endswith("at the end of the reward wait time; pending: 1.")
     early = headline(overview_of(played(4, 4)))
     assert early.text.startswith("The policy earns 0.500 a decision; it is too early to say")
     log = headline(overview_of(played(2, 0), learning_mode="LoggingOnly"))
@@ -295,6 +297,13 @@ def test_the_verdict_needs_intervals_that_do_not_overlap(
     assert found.tone == tone
     assert found.verdict.startswith(verdict)
     assert "the baseline would have earned 0." in found.text
+
+
+def test_pending_events_are_told_beside_what_counts() -> None:
+    shown = view(overview_of(played(4, 4), pending=1_234))
+    assert shown.texts["decisions_note"].endswith("a minute; 1,234 pending")
+    (pending,) = [row for row in shown.tables["rewards"] if row[0].text == "Pending"]
+    assert pending[1].text == "1,234"
 
 
 def test_an_apprentice_is_told_as_one() -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rbmle.service.configuration import LearningMode
 from rbmle.service.dashboard.overview import Overview
-from rbmle.service.dashboard.words import counted, interval, number, percent
+from rbmle.service.dashboard.words import count, counted, interval, number, percent
 from rbmle.service.statistics import Summary
 
 
@@ -31,12 +31,12 @@ def headline(overview: Overview) -> Headline:
         )
     if not summary.settled:
         return Headline(
-            text=f"{_decisions(summary)}, and no reward is final yet.",
-            verdict="A reward counts when it arrives, and the default when the time for it is over.",
+            text=f"{_decisions(summary)}, and none is settled yet.",
+            verdict=_pending(overview),
         )
     if overview.learning_mode == LearningMode.APPRENTICE:
         return _apprentice(summary)
-    return _online(summary)
+    return _online(overview)
 
 
 def _apprentice(summary: Summary) -> Headline:
@@ -47,12 +47,13 @@ def _apprentice(summary: Summary) -> Headline:
     )
 
 
-def _online(summary: Summary) -> Headline:
+def _online(overview: Overview) -> Headline:
+    summary = overview.summary
     policy, baseline = summary.policy.snips, summary.policy_baseline.snips
     if policy.value is None:
         return Headline(
-            text=f"What is shown earns {_played(summary)} a decision; the policy has no final reward yet.",
-            verdict="A reward counts when it arrives, and the default when the time for it is over.",
+            text=f"What is shown earns {_played(summary)} a decision; none of the policy's is settled yet.",
+            verdict=_pending(overview),
         )
     text = f"The policy earns {number(policy.value)} a decision"
     if baseline.low is None or baseline.high is None or policy.low is None or policy.high is None:
@@ -77,6 +78,13 @@ def _online(summary: Summary) -> Headline:
 def _played(summary: Summary) -> str:
     assert summary.played.snips.value is not None  # there are settled plays
     return number(summary.played.snips.value)
+
+
+def _pending(overview: Overview) -> str:
+    return (
+        "An event counts when it is settled, by its reward or at the end of the reward wait time; "
+        f"pending: {count(overview.pending)}."
+    )
 
 
 def _decisions(summary: Summary) -> str:

@@ -21,7 +21,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     exploration: float  # the part of all decisions that is to explore, as configured
     summary: Summary
     counts: Counts
-    pending: int  # events that may still be rewarded
+    pending: int  # events that are not settled yet
     records: int  # in the log
     learned: int  # records that the deciding model knows
     observations: int  # that it has learned from

@@ -81,7 +81,8 @@ def _cards(overview: Overview) -> dict[str, str]:
         "uniform": words.value(summary.uniform.snips),
         "uniform_note": _within(summary.uniform.snips),
         "decisions": words.count(summary.decisions),
-        "decisions_note": f"{words.count(_per_minute(overview))} a minute",
+        "decisions_note": f"{words.count(_per_minute(overview))} a minute; "
+        f"{words.count(overview.pending)} pending",
         "exploration": words.percent(summary.exploration_rate),
         "exploration_note": f"set to {words.percent(overview.exploration)}"
         + (
@@ -231,9 +232,9 @@ def _rewards(overview: Overview) -> Table:
     return [
         [Cell(text=name, note=note), Cell(text=words.count(count))]
         for name, note, count in (
-            ("Joined", "plays learned with a reward that was sent", counts.joined),
-            ("Defaulted", "plays learned with the default: none came in time", counts.defaulted),
-            ("Pending", "events that may still be rewarded", overview.pending),
+            ("Joined", "plays settled with a reward that was sent", counts.joined),
+            ("Defaulted", "plays settled with the default: none came in time", counts.defaulted),
+            ("Pending", "events that are not settled yet, and count nowhere", overview.pending),
             ("Late", "rewards after the time for them", counts.late),
             ("Duplicate", "rewards of a slot that had one", counts.duplicate),
             ("Orphan", "rewards of an event that never was", counts.orphan),

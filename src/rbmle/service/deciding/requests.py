@@ -132,8 +132,9 @@ class EventAnswer:
     answer: RankAnswer
     time: datetime  # of the decision
     is_active: bool  # not deferred, or activated since
-    rewards: dict[str, float]  # that were joined, by slot
-    is_closed: bool  # no reward counts any more
+    rewards: dict[str, float]  # that were joined, by slot; so far, while it is pending
+    is_closed: bool  # settled, or let go: no reward counts any more
+    deadline: datetime | None = None  # when it is settled at the latest; None: it is closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -256,6 +256,7 @@ def encode_event(event: EventAnswer) -> bytes:
             is_active=event.is_active,
             is_closed=event.is_closed,
             rewards=event.rewards,
+            deadline=None if event.deadline is None else format_date(event.deadline),
         )
     )
 

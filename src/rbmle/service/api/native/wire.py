@@ -118,13 +118,17 @@ class RewardBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class EventBody(Struct, frozen=True, kw_only=True):
-    """What is known of an event; rewards by slot, under the empty name if it has none."""
+    """What is known of an event; rewards by slot, under the empty name if it has none.
+
+    Until it is closed these are the rewards so far, and at the deadline it is settled at the latest.
+    """
 
     answer: RankAnswerBody
     time: str
     is_active: bool
     is_closed: bool
     rewards: dict[str, float]
+    deadline: str | None = None  # None: it is closed
 
 
 class StatusBody(Struct, frozen=True, kw_only=True):
