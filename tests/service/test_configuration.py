@@ -158,7 +158,7 @@ def test_a_record_from_before_there_was_settle_keeps_its_meaning() -> None:
         ({"default_reward": float("nan")}, "default_reward", "from -1 to 1"),
         ({"default_reward": "1"}, "default_reward", "float"),
         ({"reward_aggregation": "average"}, "reward_aggregation", "earliest, sum"),
-        ({"settle": "at once"}, "settle", "one of deadline, on-reward"),
+        ({"settle": "at once"}, "settle", "one of deadline, on-reward, delayed"),
         ({"exploration": 1.01}, "exploration", "from 0 to 1"),
         ({"learning_mode": "online"}, "learning_mode", "Online, Apprentice, LoggingOnly"),
         ({"log_retention_days": 0}, "log_retention_days", "-1"),

@@ -38,10 +38,11 @@ class Aggregation(StrEnum):
 
 
 class Settle(StrEnum):
-    """When the reward of an event is final, so that it is learned and counted."""
+    """When an event is settled: its reward is final, learned and counted."""
 
     DEADLINE = "deadline"  # when the reward wait time is over
     ON_REWARD = "on-reward"  # with the first reward; sums, and events without one, at the deadline
+    DELAYED = "delayed"  # counted at the deadline, but learned soon, and late rewards once more
 
 
 class LearningMode(StrEnum):

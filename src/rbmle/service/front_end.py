@@ -224,6 +224,9 @@ class _Joined:
         """Remember rewards that came."""
         self.rewards |= {one.play.slot: one.reward for one in settled if one.is_joined}
 
+    def learn_all(self, observed: Sequence[Settled]) -> None:
+        """Learn nothing."""
+
     def leave(self, event: str, pending: Pending) -> None:
         """Forget an event that was not shown."""
 

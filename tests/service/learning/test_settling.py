@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rbmle.service.configuration import Aggregation, ServiceConfiguration, Settle
 from rbmle.service.learning.checkpoints import Checkpoints, read
 from rbmle.service.learning.fold import Fold
+from rbmle.service.learning.foresight import Foresight
 from rbmle.service.learning.model import saved
 from rbmle.service.log.records import (
     Activated,
@@ -25,6 +27,7 @@ from rbmle.service.statistics import Statistics
 from tests.service.learning.test_fold import USUAL, WAIT, Linear, Neural, Story, decided, play
 
 DEADLINE = replace(USUAL, settle=Settle.DEADLINE)
+DELAYED = replace(USUAL, settle=Settle.DELAYED)
 
 
 def rewarded(value: float, slot: str = "") -> Rewarded:
@@ -188,6 +191,147 @@ def test_pending_rewards_go_through_a_checkpoint(
     assert saved(again.bandit) == saved(story.bandit)
     assert again.joiner.joined == story.fold.joiner.joined
     assert story.learned == 12
+
+
+# Delayed
+
+
+def test_delayed_events_are_learned_in_their_turn_and_counted_at_the_deadline() -> None:
+    story = Story(DELAYED)
+    story.tell(0, "e", decided())
+    assert story.learned == 1  # nothing is known, so nothing waits
+    assert story.weight == 0
+    assert not settled(story)
+    story.tell(WAIT, "", Ticked())
+    assert story.learned == 1
+    assert settled(story) == [(WAIT, "", 0.0, False)]
+
+
+def test_a_delayed_reward_counts_so_much_more_that_the_mean_is_right() -> None:
+    story = Story(DELAYED)
+    for number in range(4):
+        story.tell(number, f"e{number}", decided())
+    story.tell(10, "e1", rewarded(1.0))
+    assert story.learned == 5
+    assert story.weight == pytest.approx(1.25 / 6)  # (1 + 1/4)/(1 + 5): the mean is 1/4, as it is
+    story.tell(11, "e1", rewarded(1.0))
+    assert (story.learned, story.counts.duplicate) == (5, 1)
+    story.tell(WAIT + 1_000, "", Ticked())
+    assert story.learned == 5
+    assert [line[2:] for line in settled(story)] == [
+        (0.0, False),
+        (1.0, True),
+        (0.0, False),
+        (0.0, False),
+    ]
+
+
+def test_delayed_observations_have_the_mean_of_the_rewards() -> None:
+    foresight, default = Foresight(), -0.25
+    rng = np.random.default_rng(0)
+    labels, truth = [], []
+    for number in range(20_000):
+        is_rewarded, is_late = rng.random() < 0.3, rng.random() < 0.7
+        foresight.enter(number, 1)
+        foresight.rewarded += is_rewarded
+        truth.append(1.0 if is_rewarded else default)
+        labels.append(1.0 if is_rewarded and not is_late else default)
+        if is_rewarded and is_late:
+            labels.append(foresight.late(1.0, default))
+    assert np.mean(labels) == pytest.approx(np.mean(truth), abs=0.005)
+
+
+def test_one_part_in_ten_of_the_delayed_events_waits_for_its_turn() -> None:
+    story = Story(DELAYED)
+    for number in range(110):
+        story.tell(number, f"e{number}", decided())
+    assert story.learned == 100
+    assert len(story.fold.joiner.foresight.waiting) == 10
+    story.tell(200, "e109", rewarded(1.0))  # it waits, so it is learned once
+    assert story.learned == 100
+    for number in range(110, 130):
+        story.tell(number + 200, f"e{number}", decided())
+    assert story.learned == 119
+    assert story.weight == pytest.approx(1 / 120)
+    story.tell(WAIT + 1_000, "", Ticked())
+    assert story.learned == 130
+
+
+def test_delayed_slots_are_learned_together_and_late_ones_by_themselves() -> None:
+    story = Story(DELAYED)
+    story.tell(0, "e", rewarded(1.0, "top"))
+    story.tell(1, "e", decided(plays=[play(slot="top"), play(slot="side", chosen=1)]))
+    assert story.learned == 2
+    assert story.weight == pytest.approx(0.5)
+    story.tell(2, "e", rewarded(0.5, "side"))
+    story.tell(3, "e", rewarded(0.5, "nowhere"))
+    assert story.learned == 3
+
+
+def test_delayed_events_that_are_deferred_or_summed_are_learned_at_the_deadline() -> None:
+    story = Story(DELAYED)
+    story.tell(0, "e", decided(deferred=True))
+    story.tell(1, "e", Activated())
+    story.tell(2, "e", rewarded(1.0))
+    story.tell(3, "f", decided(mode="LoggingOnly"))
+    assert story.learned == 0
+    story.tell(WAIT + 1_000, "", Ticked())
+    assert (story.learned, story.weight) == (1, pytest.approx(0.5))
+    sums = Story(replace(DELAYED, reward_aggregation=Aggregation.SUM))
+    sums.tell(0, "e", decided())
+    sums.tell(1, "e", rewarded(0.25))
+    assert sums.learned == 0
+    sums.tell(WAIT, "", Ticked())
+    assert sums.learned == 1
+
+
+def test_another_model_learns_what_is_pending_though_the_last_one_had_learned_it() -> None:
+    story = Story(DELAYED)
+    story.tell(0, "e", decided())
+    story.tell(1, "", Modelled(settings={"seed": 1}))
+    assert story.learned == 0
+    story.tell(2, "e", rewarded(1.0))
+    story.tell(WAIT, "", Ticked())
+    assert (story.learned, story.weight) == (1, pytest.approx(0.5))
+
+
+def test_an_event_that_was_learned_early_is_learned_no_more_if_the_rule_changes() -> None:
+    story = Story(DELAYED)
+    for number in range(110):
+        story.tell(number, f"e{number}", decided())
+    story.tell(200, "", Configured(configuration=DEADLINE.to_json()))
+    assert story.fold.joiner.foresight.waiting == []
+    story.tell(WAIT + 1_000, "", Ticked())
+    assert story.learned == 110
+    assert len(settled(story)) == 110
+
+
+@pytest.mark.parametrize("together", [1, 7, 1_000])
+@pytest.mark.parametrize("at", [3, 50, 333, 390])
+def test_a_delayed_fold_is_the_same_from_a_checkpoint_and_in_batches(
+    at: int, together: int, tmp_path: Path
+) -> None:
+    story = Story(DELAYED, make=Neural)
+    for number in range(260):
+        event = f"e{number % 240}"  # some ids are used again
+        story.tell(40 * number, event, decided(plays=[play(chosen=number % 2)]))
+        if number % 3 == 0:
+            story.tell(40 * number + 5, f"e{number // 2}", rewarded(1.0))
+    story.tell(WAIT + 5_000, "", Ticked())
+    first = Fold(log=story.log, make=Neural)
+    for stored in story.log.read(0, at):
+        first.apply(stored)
+    state, bandit = read(Checkpoints(tmp_path).save(first, Statistics()))
+    again = Fold(log=story.log, make=Neural)
+    again.resume(state.settings, Linear({"seed": 0}).load(bandit), state.joined, state.budget)
+    rest = list(story.log.read(at))
+    for start in range(0, len(rest), together):
+        for stored in rest[start : start + together]:
+            again.take(stored)
+        again.learn()
+    assert again.joiner.joined == story.fold.joiner.joined
+    assert again.bandit is not None
+    assert saved(again.bandit) == saved(story.bandit)
 
 
 def _tale() -> Sequence[tuple[int, str, Record]]:

@@ -67,6 +67,9 @@ class _Deaf:
     def settle_all(self, settled: Sequence[Settled]) -> None:
         """Do nothing."""
 
+    def learn_all(self, observed: Sequence[Settled]) -> None:
+        """Do nothing."""
+
     def leave(self, event: str, pending: Pending) -> None:
         """Do nothing."""
 

@@ -101,6 +101,9 @@ class _Rows:
                 )
             )
 
+    def learn_all(self, observed: Sequence[Settled]) -> None:
+        """Do nothing: an entry is of what is settled."""
+
     def leave(self, event: str, pending: Pending) -> None:
         stored, decided = self.joiner.decision(pending)
         for play in decided.plays:

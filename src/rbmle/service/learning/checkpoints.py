@@ -20,6 +20,7 @@ import msgspec
 from rbmle.core.bandit import Bandit
 from rbmle.core.errors import RBMLEError
 from rbmle.core.files import written_whole
+from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning.budget import Budget
 from rbmle.service.learning.events import Joined, Pending
 from rbmle.service.learning.fold import Fold
@@ -126,6 +127,8 @@ def read(path: Path) -> tuple[State, bytes]:
         state = msgspec.json.decode(zipped.read(_STATE), type=State)
         if (state.format, state.version) != (FORMAT, VERSION):
             raise ValueError(f"it is {state.format} {state.version}, not {FORMAT} {VERSION}")
+        told = ServiceConfiguration.from_record(state.joined.configuration)
+        state.joined.configuration = told.to_json()  # which may have had fewer settings
         decoder = msgspec.json.Decoder(dict[str, Pending])
         raw: Any = zipped.open(_PENDING)  # lines are long, and its own way to read them is slow
         with BufferedReader(raw, BUFFER) as lines:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from rbmle.service.learning.foresight import Foresight
 from rbmle.service.log.base import Stored
 from rbmle.service.log.records import Decided, Play
 
@@ -24,6 +25,7 @@ class Pending(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     active: bool
     counted: Values | None = None  # rewards that are not final; None: there is none
     settled: tuple[str, ...] = ()  # slots whose reward is final
+    learned: bool = False  # with the rewards that it had in its turn, before it is settled
 
     @property
     def values(self) -> Values:
@@ -59,17 +61,19 @@ class Joined(msgspec.Struct, kw_only=True):
     early: dict[str, list[Early]]
     counts: Counts
     configuration: dict[str, Any]
+    foresight: Foresight = msgspec.field(default_factory=Foresight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A slot whose reward is final."""
+    """A slot whose reward is final, or is learned before it is."""
 
     stored: Stored  # the decision as it was logged
     decided: Decided
     play: Play  # one of the decision's
     reward: float
     reward_time: int | None  # of the last reward that counts; None: there is the default only
+    is_learned: bool = False  # before it was settled
 
     @property
     def is_joined(self) -> bool:
@@ -82,6 +86,10 @@ class Listener(Protocol):
 
     def settle_all(self, settled: Sequence[Settled]) -> None:
         """Take the final rewards of some slots, which became final together, in their order."""
+        ...
+
+    def learn_all(self, observed: Sequence[Settled]) -> None:
+        """Take what is to be learned of some slots before they are settled."""
         ...
 
     def leave(self, event: str, pending: Pending) -> None:

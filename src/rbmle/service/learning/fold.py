@@ -139,15 +139,19 @@ class Fold:
             self.bandit = model.load(record.model)
 
     def settle_all(self, settled: Sequence[Settled]) -> None:
-        """Take final rewards, to be learned unless their event was to be logged only."""
+        """Take final rewards, which are counted, and learned if they are not yet."""
         time = self.joiner.time
         for one in settled:
             self.watcher.settle(time, one.decided, one.play, one.reward, one.is_joined)
-        learned = [one for one in settled if one.decided.mode != LearningMode.LOGGING_ONLY]
+        self.learn_all([one for one in settled if not one.is_learned])
+
+    def learn_all(self, observed: Sequence[Settled]) -> None:
+        """Take rewards to be learned, unless their event was to be logged only."""
+        learned = [one for one in observed if one.decided.mode != LearningMode.LOGGING_ONLY]
         if self.model is None or not learned:
             return
         is_joined, per_second = [one.is_joined for one in learned], self.model.fits_per_second
-        self._is_fitted += self.budget.fitted(is_joined, time, per_second)
+        self._is_fitted += self.budget.fitted(is_joined, self.joiner.time, per_second)
         self._settled += learned
         if len(self._settled) >= BATCH:
             self._learn_settled()

@@ -9,22 +9,24 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rbmle.service.configuration import Aggregation, ServiceConfiguration, Settle
+from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration, Settle
 from rbmle.service.learning.deadlines import Deadlines
 from rbmle.service.learning.decision_cache import Decision, Recent, decisions_at, record_of
 from rbmle.service.learning.events import Counts, Early, Joined, Listener, Pending, Settled
+from rbmle.service.learning.foresight import Foresight
+from rbmle.service.learning.settling import deadline_of, finals, late, so_far
 from rbmle.service.log.base import Log, Stored
 from rbmle.service.log.records import (
     Activated,
     Configured,
     Decided,
+    Modelled,
     Record,
     Reset,
     Rewarded,
 )
 
 EARLY = 120_000  # milliseconds by which a reward may come before its rank
-SECOND = 1_000  # milliseconds
 CHUNK = 256  # events that are closed at a time
 
 
@@ -43,6 +45,7 @@ class Joiner:
     pending: dict[str, Pending] = field(default_factory=dict)
     early: dict[str, list[Early]] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
+    foresight: Foresight = field(default_factory=Foresight)
     _deadlines: Deadlines = field(init=False)
     _due: list[str] = field(init=False, default_factory=list)  # to be closed, the first one last
     _hopes: list[tuple[int, str]] = field(init=False)  # of early rewards, a heap too
@@ -65,6 +68,7 @@ class Joiner:
             early=self.early,
             counts=self.counts,
             configuration=self.configuration.to_json(),
+            foresight=self.foresight,
         )
 
     @classmethod
@@ -79,6 +83,7 @@ class Joiner:
             pending=joined.pending,
             early=joined.early,
             counts=joined.counts,
+            foresight=joined.foresight,
         )
 
     def apply(self, stored: Stored) -> None:
@@ -123,9 +128,14 @@ class Joiner:
                 self._reward(event, stored.seq, record.values)
             case Configured():
                 self.configuration = ServiceConfiguration.from_record(record.configuration)
+                if not self._is_delayed:
+                    self.foresight.waiting.clear()
+            case Modelled():
+                self._begin_anew()
             case Reset():
                 self.let_go()
-            case _:  # a model or the clock, which rewards do not depend on
+                self._begin_anew()
+            case _:  # the clock, or a model that was learned elsewhere
                 pass
         self.seq = stored.seq
 
@@ -153,24 +163,37 @@ class Joiner:
         return self.configuration.reward_aggregation is Aggregation.SUM
 
     @property
+    def _is_delayed(self) -> bool:
+        """Return whether events are learned before they are settled."""
+        return self.configuration.settle is Settle.DELAYED and not self._sums
+
+    @property
     def _waits(self) -> bool:
         """Return whether no reward is final before the deadline."""
         return self._sums or self.configuration.settle is not Settle.ON_REWARD
 
     def _decide(self, stored: Stored, decided: Decided) -> None:
         """Wait for the rewards of an event, and take those that came before it."""
-        self.counts.decided += 1
         event = stored.row.event
+        is_learned = not decided.deferred and decided.mode != LearningMode.LOGGING_ONLY
+        takes_turn = self._is_delayed and is_learned
+        due = self.foresight.due(stored.seq) if takes_turn else []
+        own = (stored, decided)
+        learned = [own if seq == stored.seq else self._recent.at(seq) for seq in due]  # may fail
+        self.counts.decided += 1
         if event in self.pending:
             self.listener.leave(event, self.pending.pop(event))
-        self._recent.add((stored, decided))
-        deadline = self._deadline_of(self.time)
+        self._recent.add(own)
+        deadline = deadline_of(self.time, self.configuration)
         pending = Pending(seq=stored.seq, deadline=deadline, active=not decided.deferred)
         self.pending[event] = pending
         self._deadlines.add(event)
+        if takes_turn:
+            self.foresight.enter(stored.seq, len(decided.plays))
         for early in self.early.pop(event, ()):
             self._count(pending, early.values, early.time)
-        self._settle_now(event, pending, (stored, decided))
+        self._learn_in_turn(learned)
+        self._settle_now(event, pending, own)
 
     def _activate(self, event: str) -> None:
         """Let a deferred event be learned, at once if its reward is final."""
@@ -193,6 +216,12 @@ class Joiner:
             decision = self.decision(pending)  # it may fail, so before anything changes
             self._count(pending, values, self.time)
             self._settle_now(event, pending, decision)
+        elif pending.learned and self._is_delayed:
+            decision, before = self.decision(pending), pending.values
+            self._count(pending, values, self.time)
+            slots = pending.values.keys() - before.keys()
+            default = self.configuration.default_reward
+            self.listener.learn_all(late(pending, decision, slots, self.foresight, default))
         else:
             self._count(pending, values, self.time)
 
@@ -200,7 +229,7 @@ class Joiner:
         """Keep a reward whose event is still to come; that of a closed one is a duplicate, or late."""
         before = [s for s in self.log.of_event(event) if s.row.kind == "decided" and s.seq < seq]
         if before:
-            is_late = self._deadline_of(before[-1].row.time) <= self.time
+            is_late = deadline_of(before[-1].row.time, self.configuration) <= self.time
             self.counts.late += is_late
             self.counts.duplicate += not is_late
             return
@@ -213,6 +242,7 @@ class Joiner:
             if slot in pending.settled or (slot in pending.values and not self._sums):
                 self.counts.duplicate += 1
             else:
+                self.foresight.rewarded += self._is_delayed
                 before, _ = pending.values.get(slot, (0.0, time))
                 pending.counted = {**pending.values, slot: (before + value, time)}
 
@@ -220,16 +250,30 @@ class Joiner:
         """Settle what needs no more waiting: the first reward of an active event, if that is the rule."""
         if not pending.active or self._waits or not pending.values:
             return
-        settled = self._finals(pending, decision, None)
+        settled = finals(pending, decision, None, self.counts)
         pending.counted = None
         if len(pending.settled) == len(decision[1].plays):
             del self.pending[event]
             self._deadlines.forget_stale()
         self.listener.settle_all(settled)
 
-    def _deadline_of(self, time: int) -> int:
-        """Return when an event is over: at the first whole second after its wait."""
-        return -(-(time + self.configuration.wait_milliseconds) // SECOND) * SECOND
+    def _learn_in_turn(self, decisions: Sequence[Decision]) -> None:
+        """Learn what events are worth so far, if they are still pending."""
+        observed: list[Settled] = []
+        for decision in decisions:
+            stored, _ = decision
+            pending = self.pending.get(stored.row.event)
+            if pending is not None and pending.seq == stored.seq:
+                pending.learned = True
+                self.foresight.learned += 1
+                observed += so_far(pending, decision, self.configuration.default_reward)
+        self.listener.learn_all(observed)
+
+    def _begin_anew(self) -> None:
+        """Let a model that has learned nothing learn all that is pending."""
+        self.foresight.begin_anew()
+        for pending in self.pending.values():
+            pending.learned = False
 
     def _end(self, events: Sequence[str]) -> None:
         """Settle events with what they have and the default, if they were shown."""
@@ -239,8 +283,8 @@ class Joiner:
         settled = []
         for event, pending in ending:
             if pending.active:
-                decision = decisions[pending.seq]
-                settled += self._finals(pending, decision, self.configuration.default_reward)
+                default = self.configuration.default_reward
+                settled += finals(pending, decisions[pending.seq], default, self.counts)
             else:
                 self.counts.unactivated += 1
                 self.listener.leave(event, pending)
@@ -253,21 +297,3 @@ class Joiner:
         self.counts.orphan += len(self.early.pop(event, ())) - len(kept)
         if kept:
             self.early[event] = kept
-
-    def _finals(self, pending: Pending, decision: Decision, default: float | None) -> list[Settled]:
-        """Settle the slots of an event that have a reward, or all of them if there is a default."""
-        stored, decided = decision
-        found = []
-        for play in decided.plays:
-            value, time = pending.values.get(play.slot, (default, None))
-            if play.slot in pending.settled or value is None:
-                continue
-            pending.settled += (play.slot,)
-            if time is None:
-                self.counts.defaulted += 1
-            else:
-                self.counts.joined += 1
-            found.append(
-                Settled(stored=stored, decided=decided, play=play, reward=value, reward_time=time)
-            )
-        return found

@@ -1,0 +1,52 @@
+"""Which events are learned before they are settled, and what a reward counts that comes after that.
+
+An event takes its turn, in the order of decisions: it is learned with its reward if one has come, else with
+the default reward d. A reward r that comes later is an observation of its own (a fake negative and then a
+positive, as in Ktena et al. 2019), with
+
+    y = d + (1 + q) (r − d),    q the part of all plays that get a reward.
+
+So the mean is right: of n like plays let q n get the reward r, l n of them late; the (1 + l) n observations
+sum to n d + (q − l) n (r − d) + l n (1 + q) (r − d) = (1 + l) n (d + q (r − d)). What has no reward yet but
+will get one counts too little, and would count too much if it had to wait for long: a model that knows
+nothing of a new action goes on to try it. So as many events wait as are one part in ten of those learned.
+"""
+
+import msgspec
+
+PART = 10  # of the events learned, one in so many may wait
+MOST = 2_000  # events that may wait
+
+
+class Foresight(msgspec.Struct):
+    """The events that wait for their turn, and what is known of rewards; a part of the checkpoint."""
+
+    waiting: list[int] = msgspec.field(default_factory=list)  # the seqs of their decisions
+    learned: int = 0  # events that the model has learned in their turn
+    plays: int = 0  # of events that have taken a turn, or wait for it
+    rewarded: int = 0  # of these, those that have got a reward
+
+    def due(self, seq: int) -> list[int]:
+        """Return whose turn it is once the decision `seq` waits too; nothing changes."""
+        room = min(self.learned // PART, MOST)
+        return [*self.waiting, seq][: max(0, len(self.waiting) + 1 - room)]
+
+    def enter(self, seq: int, plays: int) -> None:
+        """Let a decision wait, and those go whose turn it is."""
+        count = len(self.due(seq))
+        self.waiting.append(seq)
+        del self.waiting[:count]
+        self.plays += plays
+
+    def late(self, reward: float, default: float) -> float:
+        """Return y, what a reward counts whose event was learned with the default.
+
+        >>> Foresight(plays=4, rewarded=1).late(1.0, 0.0)
+        1.25
+        """
+        part = min(1.0, self.rewarded / self.plays) if self.plays else 0.0
+        return default + (1.0 + part) * (reward - default)
+
+    def begin_anew(self) -> None:
+        """Take it that the model has learned nothing."""
+        self.learned = 0
