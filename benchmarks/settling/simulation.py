@@ -68,7 +68,13 @@ def simulate(
             fold.take(stored)
         fold.learn()
         assert fold.bandit is not None
-        return Published(model, fold.bandit.snapshot(), fold.seq, fold.joiner.time)
+        return Published(
+            model=model,
+            bandit=fold.bandit.snapshot(),
+            configuration=configuration,
+            seq=fold.seq,
+            time=fold.joiner.time,
+        )
 
     append(0, OPERATOR, Modelled(settings=model.to_json()))
     append(0, OPERATOR, Configured(configuration=configuration.to_json()))
