@@ -199,9 +199,7 @@ def test_a_pending_event_has_its_reward_so_far_and_its_deadline(
         assert (after.rewards, after.is_closed) == ({"": 0.5}, is_settled)
         assert after.deadline == (None if is_settled else found.deadline)
         assert service.fold.joiner.counts.joined <= is_settled
-        bandit = service.fold.bandit
-        assert bandit is not None
-        wait_until(lambda: bandit.round == 1)
+        wait_until(lambda: service.fold.joiner.counts.joined == 1)
         last = service.event("e")
         assert last is not None
         assert (last.rewards, last.is_closed, last.deadline) == ({"": 0.5}, True, None)

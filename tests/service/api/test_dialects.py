@@ -42,7 +42,7 @@ from rbmle.service.api.personalizer.settings import (
     encode_model_properties,
     encode_policy,
 )
-from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration
+from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration, Settle
 from rbmle.service.deciding.requests import (
     ONLY_SLOT,
     Action,
@@ -606,6 +606,13 @@ def test_a_configuration_is_read_and_written_as_personalizer_does() -> None:
     }
 
 
+@pytest.mark.parametrize("settle", Settle)
+def test_personalizer_does_not_know_when_events_are_settled_and_leaves_it(settle: Settle) -> None:
+    before = ServiceConfiguration(settle=settle)
+    assert decode_configuration(CONFIGURATION, before).settle is settle
+    assert b"settle" not in encode_configuration(before, Version.V2022)
+
+
 @pytest.mark.parametrize("version", Version)
 def test_a_configuration_can_be_sent_back_as_it_came(version: Version) -> None:
     configuration = ServiceConfiguration(
@@ -784,7 +791,7 @@ def test_native_answers_are_small() -> None:
 
 def test_a_native_configuration_comes_back() -> None:
     configuration = ServiceConfiguration(
-        exploration=0.1, auto_optimization_frequency=timedelta(days=7)
+        exploration=0.1, auto_optimization_frequency=timedelta(days=7), settle=Settle.DELAYED
     )
     body = native.encode_configuration(configuration)
     assert native.decode_configuration(body, configuration) == configuration

@@ -114,7 +114,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     },
     "settle": {
         "enum": list(Settle),
-        "description": "When an event is learned: at the deadline, or with its first reward",
+        "description": "When an event is learned: at its deadline, with its first reward, or soon",
     },
 }
 
