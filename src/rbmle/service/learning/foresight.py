@@ -28,15 +28,20 @@ class Foresight(msgspec.Struct):
 
     def due(self, seq: int) -> list[int]:
         """Return whose turn it is once the decision `seq` waits too; nothing changes."""
-        room = min(self.learned // PART, MOST)
-        return [*self.waiting, seq][: max(0, len(self.waiting) + 1 - room)]
+        count = self._over
+        return [*self.waiting, seq] if count > len(self.waiting) else self.waiting[:count]
 
     def enter(self, seq: int, plays: int) -> None:
         """Let a decision wait, and those go whose turn it is."""
-        count = len(self.due(seq))
+        count = self._over
         self.waiting.append(seq)
         del self.waiting[:count]
         self.plays += plays
+
+    @property
+    def _over(self) -> int:
+        """Return how many too many would wait with one more."""
+        return max(0, len(self.waiting) + 1 - min(self.learned // PART, MOST))
 
     def late(self, reward: float, default: float) -> float:
         """Return y, what a reward counts whose event was learned with the default.

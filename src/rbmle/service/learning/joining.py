@@ -134,7 +134,7 @@ class Joiner:
                 self._begin_anew()
             case Reset():
                 self.let_go()
-                self._begin_anew()
+                self.foresight.begin_anew()
             case _:  # the clock, or a model that was learned elsewhere
                 pass
         self.seq = stored.seq
@@ -144,6 +144,7 @@ class Joiner:
         for event, pending in self.pending.items():
             self.listener.leave(event, pending)
         self.pending.clear()
+        self.foresight.waiting.clear()
         self._due.clear()
         self._deadlines = Deadlines(self.pending)
 
