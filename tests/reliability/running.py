@@ -67,7 +67,7 @@ class Setup:
             lines["log"] = self.log
         text = [f"{name} = {json.dumps(value)}" for name, value in lines.items()]
         text += ["[features]", f"bits = {self.bits}"]
-        text += ["[configuration]", f'reward_wait_time = "{self.wait}"']
+        text += ["[configuration]", f'reward_wait_time = "{self.wait}"', 'settle = "on-reward"']
         path.write_text("\n".join(text) + "\n")
         return path
 
