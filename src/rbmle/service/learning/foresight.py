@@ -7,9 +7,11 @@ positive, as in Ktena et al. 2019), with
     y = d + (1 + q) (r − d),    q the part of all plays that get a reward.
 
 So the mean is right: of n like plays let q n get the reward r, l n of them late; the (1 + l) n observations
-sum to n d + (q − l) n (r − d) + l n (1 + q) (r − d) = (1 + l) n (d + q (r − d)). What has no reward yet but
-will get one counts too little, and would count too much if it had to wait for long: a model that knows
-nothing of a new action goes on to try it. So as many events wait as are one part in ten of those learned.
+sum to n d + (q − l) n (r − d) + l n (1 + q) (r − d) = (1 + l) n (d + q (r − d)). Plays that are rewarded with
+another probability p are drawn towards the others, by (1 + q)/(1 + p) at most, and keep their order.
+
+What has no reward yet but will get one counts too little. It would count too much if it had to wait for
+long: a model that knows nothing of a new action goes on to try it. So one event waits for ten learned.
 """
 
 import msgspec
