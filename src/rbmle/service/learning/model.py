@@ -26,13 +26,10 @@ DRAWS = 128  # that estimate the probabilities of a policy whose index is random
 
 
 def bounded(policy: Any) -> Any:
-    """Return a policy that forgets what is long ago, if it would remember everything for ever.
-
-    It raises no alarm: a service learns rewards before it learns their absence, which looks like a change.
-    """
+    """Return a policy that forgets what is long ago, if it would remember everything for ever."""
     if getattr(getattr(policy, "model", None), "memory", None) != Memory():
         return policy
-    return replace(policy, model=replace(policy.model, memory=MEMORY, alarm=0.0))
+    return replace(policy, model=replace(policy.model, memory=MEMORY))
 
 
 def default_policy() -> Policy[Any]:
