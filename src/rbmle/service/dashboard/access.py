@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from rbmle.service.dashboard.answers import html, redirect
 from rbmle.service.dashboard.overview import Source, may_look
-from rbmle.service.dashboard.page_login import login
+from rbmle.service.dashboard.pages import login
 from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, Sessions
 
 PATH = "/dashboard"

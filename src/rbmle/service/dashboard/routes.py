@@ -4,15 +4,15 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
 from rbmle.service.dashboard.access import PATH, Access
-from rbmle.service.dashboard.answers import SECURITY, UNSTORED, html, plain, redirect
+from rbmle.service.dashboard.answers import UNSTORED, html, plain, redirect
 from rbmle.service.dashboard.feed import Feed
 from rbmle.service.dashboard.overview import Source
-from rbmle.service.dashboard.page import dashboard
-from rbmle.service.dashboard.static_files import StaticFile, load_files
+from rbmle.service.dashboard.pages import dashboard
+from rbmle.service.dashboard.static_files import FOLDER, Files
 from rbmle.service.dashboard.stream import EventStream, Gate
 
 
@@ -26,7 +26,7 @@ def routes(source: Source) -> list[BaseRoute]:
         Route(f"{PATH}/login", access.sign_in, methods=["POST"]),
         Route(f"{PATH}/logout", access.sign_out, methods=["POST"]),
         Route(f"{PATH}/events", board.events),
-        Route(f"{PATH}/static/{{file}}", board.static),
+        Mount(f"{PATH}/static", Files(directory=FOLDER)),
     ]
 
 
@@ -38,7 +38,6 @@ class _Board:
     access: Access
     feed: Feed
     gate: Gate = field(default_factory=Gate)
-    files: dict[str, StaticFile] = field(default_factory=load_files)
 
     async def page(self, request: Request) -> Response:
         """Return the page, or the way to the login."""
@@ -62,13 +61,3 @@ class _Board:
             gate=self.gate,
             headers=UNSTORED,
         )
-
-    async def static(self, request: Request) -> Response:
-        """Return a file, or that the browser's copy is the same; nobody needs to be signed in."""
-        found = self.files.get(request.path_params["file"])
-        if found is None:
-            return plain("There is no such file.\n", 404)
-        headers = {**SECURITY, "cache-control": "no-cache", "etag": found.etag}
-        if found.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(found.content, media_type=found.media_type, headers=headers)

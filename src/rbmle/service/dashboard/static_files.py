@@ -1,40 +1,25 @@
-"""Scripts and styles, read once; a browser asks whether its copy is still the newest."""
+"""Scripts and styles; a browser asks whether its copy is still the newest."""
 
-import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from rbmle.service.dashboard.answers import SECURITY, plain
 
 FOLDER = Path(__file__).parent / "static"
-TYPES: Mapping[str, str] = MappingProxyType(
-    {
-        ".js": "text/javascript; charset=utf-8",
-        ".css": "text/css; charset=utf-8",
-        ".svg": "image/svg+xml",
-        ".txt": "text/plain; charset=utf-8",
-    }
-)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticFile:
-    """A file as it is sent."""
+class Files(StaticFiles):
+    """Starlette's files with our headers; to override `get_response` is how it takes them."""
 
-    content: bytes
-    media_type: str
-    etag: str
-
-
-def load_files() -> dict[str, StaticFile]:
-    """Return all files by name; no other path can be asked for."""
-    return {
-        path.name: _file(path.read_bytes(), TYPES[path.suffix])
-        for path in sorted(FOLDER.iterdir())
-        if path.suffix in TYPES
-    }
-
-
-def _file(content: bytes, media_type: str) -> StaticFile:
-    digest = hashlib.sha256(content).hexdigest()[:32]
-    return StaticFile(content=content, media_type=media_type, etag=f'"{digest}"')
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file, or that the browser's copy is the same; nobody needs to be signed in."""
+        try:
+            response = await super().get_response(path, scope)
+        except HTTPException as error:
+            return plain("There is no such file.\n", error.status_code)
+        response.headers.update({**SECURITY, "cache-control": "no-cache"})
+        return response

@@ -1,0 +1,33 @@
+"""The pages, from their templates; what a client named `<script>` stays a name."""
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from rbmle.service.dashboard import words
+from rbmle.service.dashboard.view import View, points
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+
+
+def dashboard(view: View, *, address: str, has_keys: bool) -> str:
+    """Return the page; the address is where this service was reached."""
+    return _TEMPLATES.get_template("dashboard.html").render(
+        view=view,
+        points=points(view.overview.summary),
+        clock=words.clock(view.overview.time),
+        address=address,
+        has_keys=has_keys,
+    )
+
+
+def login(problem: str = "") -> str:
+    """Return the form that asks for a key; the problem says why one was not taken."""
+    return _TEMPLATES.get_template("login.html").render(problem=problem)
