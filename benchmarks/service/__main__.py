@@ -1,24 +1,17 @@
 """Durable ranks per second against an echo in the same minute, and a long run with its memory."""
 
-import asyncio
-import socket
-import subprocess
-import sys
 import tempfile
-import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import typer
-import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.service.client import Load, Traffic, load
+from benchmarks.service.client import Traffic, loaded
+from benchmarks.service.processes import RBMLE, listening, resident
 
 AT_LEAST = 0.40
 SOAK_CONNECTIONS = 64
@@ -37,8 +30,8 @@ def main(
     console = Console(width=110)
     with (
         tempfile.TemporaryDirectory() as folder,
-        _echo() as echo,
-        _service(folder, policy) as served,
+        listening("-m", "benchmarks.service.echo") as echo,
+        listening(*_serve(folder, policy)) as served,
     ):
         process, port = served
         counts = [int(count) for count in connections.split(",")]
@@ -63,7 +56,7 @@ def _compare(
     table.add_column("errors", justify="right")
     ratios = []
     for turn in range(turns):
-        bare, ours = _load(echo, seconds, silent), _load(port, seconds, traffic)
+        bare, ours = loaded(echo, seconds, silent), loaded(port, seconds, traffic)
         ratios.append(ours.ranks_per_second / bare.ranks_per_second)
         table.add_row(
             str(turn + 1),
@@ -83,66 +76,20 @@ def _soak(port: int, pid: int, minutes: float, traffic: Traffic, console: Consol
     """Print memory and speed, minute by minute."""
     console.print("minute  ranks/s  p99 ms  rewards/s  backlog  resident MiB  errors")
     for minute in range(1, round(minutes) + 1):
-        found = _load(port, 60.0, traffic)
+        found = loaded(port, 60.0, traffic)
         status = urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/status").read().decode()
         backlog = status.partition('"backlog":')[2].partition(",")[0]
         console.print(
             f"{minute:6} {found.ranks_per_second:8,.0f} {found.milliseconds(0.99):7.1f} "
-            f"{found.rewards / 60:10,.0f} {backlog:>8} {_resident(pid):13,.0f} {len(found.errors):7}"
+            f"{found.rewards / 60:10,.0f} {backlog:>8} {resident(pid):13,.0f} {len(found.errors):7}"
         )
         for error in found.errors[:3]:
             console.print(error.decode(errors="replace"))
 
 
-def _load(port: int, seconds: float, traffic: Traffic) -> Load:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(load(port, seconds, traffic))
-
-
-@contextmanager
-def _echo() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    with _started("-m", "benchmarks.service.echo", port_last=True) as started:
-        yield started
-
-
-@contextmanager
-def _service(folder: str, policy: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    command = ["-c", "from rbmle.cli import main; main()", "serve", "--no-keys"]
-    command += ["--policy", policy, "--data", str(Path(folder) / "data"), "--port"]
-    with _started(*command, port_last=True) as started:
-        yield started
-
-
-@contextmanager
-def _started(*command: str, port_last: bool) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Yield a process that listens on a port of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, *command, str(port)], stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port, process)
-        yield process, port
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 120
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    raise SystemExit(f"nothing listens on port {port}; start it by hand to see why")
-
-
-def _resident(pid: int) -> float:
-    """Return the resident memory of a process in MiB."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * 4096 / 2**20
+def _serve(folder: str, policy: str) -> list[str]:
+    data = str(Path(folder) / "data")
+    return [*RBMLE, "serve", "--no-keys", "--policy", policy, "--data", data, "--port"]
 
 
 typer.run(main)

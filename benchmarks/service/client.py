@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import uvloop
 
 ACTIONS = 10
 TOPICS = ("sport", "news", "art", "food", "travel")
@@ -113,6 +114,12 @@ async def load(port: int, seconds: float, traffic: Traffic) -> Load:
         workers += [_reward(port, end, seed, found, events) for seed in range(count)]
     await asyncio.gather(*workers)
     return found
+
+
+def loaded(port: int, seconds: float, traffic: Traffic) -> Load:
+    """Return what `load` returns, in a loop of its own."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(load(port, seconds, traffic))
 
 
 async def _rank(

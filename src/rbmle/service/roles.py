@@ -60,7 +60,7 @@ def run_front_end(
         publications = open_publications(address)
         front_end = held.enter_context(FrontEnd(log, publications, Path(settings.data)))
         application = Application(front_end, keys_of(settings), settings.budget())
-        server = Server(application, binding, started, lambda: application.turns)
+        server = Server(application, binding, started, application.submit)
         application.stopping = lambda: server.is_stopping
         _spare_the_collector()
         sys.setswitchinterval(SWITCH_SECONDS)

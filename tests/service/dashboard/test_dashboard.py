@@ -29,7 +29,6 @@ from rbmle.service.dashboard import stream as streaming
 from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
 from rbmle.service.dashboard.static_files import FOLDER
-from rbmle.service.dashboard.view import View
 from rbmle.service.dashboard.view import View, view
 from rbmle.service.learning.events import Counts
 from rbmle.service.log.records import NO_FEATURES, Decided, Offer, Play

@@ -1,6 +1,5 @@
 """HTTP: keys, limits, both dialects, and what a client hears when something is wrong."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from rbmle.service.access.budget import WorkBudget
-from rbmle.service.access.keys import KeyRing
+from rbmle.service.api.base import MOST_BYTES
 from rbmle.service.deciding.slots_known import SlotsKnown
-from rbmle.service.http.app import MOST_BYTES, Application
-from rbmle.service.http.binding import Binding
-from rbmle.service.http.server import Server
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.service import Service
-from tests.services import PATIENCE, learned, small_start, wait_until
+from tests.service.serving import serving
+from tests.services import PATIENCE, learned, wait_until
 
 RANK = {"context": {"who": "u"}, "actions": [{"id": "a"}, {"id": "b"}]}
 OLD_RANK = {
@@ -33,22 +30,10 @@ def served(
     folder: Path, *, has_keys: bool = True, budget: WorkBudget | None = None
 ) -> Iterator[tuple[httpx.Client, Service, Any]]:
     """Yield a client with an admin key, the service, and its keys."""
-    service = Service(small_start(folder), told=lambda message: None)
-    keys = KeyRing(folder / "keys.json") if has_keys else None
-    addresses: list[str] = []
-    app = Application(service, keys, budget)
-    server = Server(app, Binding(port=0), addresses.append, lambda: app.turns)
-    app.stopping = lambda: server.is_stopping
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    wait_until(lambda: addresses and service.problem is None)
-    admin = "" if keys is None else keys.keys.admin.primary
-    headers = {"authorization": f"Bearer {admin}"}
-    with httpx.Client(base_url=addresses[0], headers=headers, timeout=PATIENCE) as client:
-        yield client, service, keys
-    server.stop()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
+    with serving(folder, has_keys=has_keys, budget=budget) as site:
+        headers = {"authorization": f"Bearer {site.keys.admin.primary}"} if has_keys else {}
+        with httpx.Client(base_url=site.address, headers=headers, timeout=PATIENCE) as client:
+            yield client, site.service, site.app.keys
 
 
 @pytest.fixture(scope="module")
@@ -217,17 +202,6 @@ def test_a_policy_that_cannot_be_is_refused(client: httpx.Client, arguments: str
     assert client.get("/readyz").status_code == 200
 
 
-def test_the_same_key_is_one_request(client: httpx.Client) -> None:
-    twice = {"idempotency-key": "once"}
-    first = client.post("/v1/rank", json=RANK, headers=twice)
-    assert client.post("/v1/rank", json=RANK, headers=twice).json() == first.json()
-    other = client.post("/v1/rank", json=RANK | {"context": {"who": "v"}}, headers=twice)
-    assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
-    path = f"/v1/events/{first.json()['event']}/reward"
-    for value, status in ((1, 204), (1, 204), (0.5, 409)):
-        assert client.post(path, json={"value": value}, headers=twice).status_code == status
-
-
 def test_a_configuration_is_read_and_changed(client: httpx.Client) -> None:
     before = client.get("/v1/configuration").json()
     after = before | {"exploration": 0.3}
@@ -251,33 +225,6 @@ def test_a_put_of_one_setting_is_refused_and_a_patch_changes_no_other(client: ht
         refused = client.patch("/v1/configuration", json=wrong)
         assert (refused.status_code, refused.json()["error"]["target"]) == (400, next(iter(wrong)))
     assert client.patch("/v1/configuration", json=before).json() == before
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b'{"actions": []}',
-        b'{"actions": [{"id": "a"}, {"id": "a"}]}',
-        b'{"actions": [{"id": "a"}], "more": 1}',
-        b'{"actions": [{"id": "a", "features": {"x": NaN}}]}',
-        b'{"actions": [{"id": "a", "features": {"x": 1e999}}]}',
-        b'{"actions": [{"id": "a", "features": {"x": 1e20}}]}',
-        b'{"actions": [{"id": "\\ud800"}]}',
-        b'{"actions": [{"id": "a\\u202eb"}]}',
-        b'{"actions": [{"id": "a"}], "event": "a\\u202eb"}',
-        b'{"actions": [{"id": "a"}], "slots": [{"id": "\\u2066", "baseline": "a"}]}',
-        b'{"actions": [{"id": "a"}], "context": {"a": {"b": {"c": 1}}}}',
-        b'{"actions": ' + b"[" * 100_000,
-        b'{"actions": [{"id": "a"}], "event": "' + b"x" * 257 + b'"}',
-    ],
-)
-def test_what_cannot_be_meant_is_refused_with_a_reason(client: httpx.Client, body: bytes) -> None:
-    refused = client.post("/v1/rank", content=body)
-    assert refused.status_code == 400
-    assert refused.json()["error"]["message"]
 
 
 def test_a_large_body_is_refused_before_it_is_read(client: httpx.Client) -> None:

@@ -25,6 +25,7 @@ from rbmle.service.http.binding import Binding, ServerError
 from rbmle.service.http.connections import HEAD_LIMIT
 from rbmle.service.http.receiving import Message, Receive, Scope, Send, receive_body
 from rbmle.service.http.server import Application, Server
+from tests.service.wire import close_after, connect, received
 
 LIMIT = 100_000
 BODY_SECONDS = 1.5
@@ -139,21 +140,6 @@ def test_an_idle_connection_is_closed_without_a_word() -> None:
         assert 0.8 < time.monotonic() - begun < 1 + LATE
 
 
-def test_pipelined_requests_are_answered_in_order(server: int) -> None:
-    bodies = [b"first", b"second", b"third"]
-    client = connect(server, b"".join(post(body) for body in bodies) + close_after(GET))
-    answers = received(client).split(b"HTTP/1.1 200 OK")
-    assert [answer.partition(b"\r\n\r\n")[2] for answer in answers[1:]] == [*bodies, b""]
-
-
-def test_what_was_asked_before_nonsense_is_answered_before_it(server: int) -> None:
-    slow = post(b"good").replace(b"POST /", b"POST /sleep/0.2")
-    answer = received(connect(server, slow + b"nonsense\r\n\r\n"))
-    assert answer.startswith(b"HTTP/1.1 200")
-    assert answer.endswith(b"good")
-    assert received(connect(server, b"nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400")
-
-
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
 def test_a_wish_for_another_protocol_is_not_heard(server: int, protocol: bytes) -> None:
     wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: " + protocol
@@ -165,15 +151,6 @@ def test_a_wish_for_another_protocol_is_not_heard(server: int, protocol: bytes) 
         client.sendall(request[-2:] + close_after(request))
         assert received(client).count(b"\r\n\r\nbody") == 3
     assert received(connect(server, b"CONNECT a:1 HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 400")
-
-
-def test_a_slow_but_legal_upload_is_received(server: int) -> None:
-    client = connect(server, post(b"", 2_000))
-    for _ in range(20):
-        time.sleep(0.02)
-        client.sendall(b"x" * 100)
-    assert answered(client).endswith(b"x" * 2_000)
-    client.close()
 
 
 def test_a_body_in_chunks_is_received_and_refused_over_the_limit(server: int) -> None:
@@ -236,17 +213,6 @@ def test_for_a_new_connection_the_longest_waiting_is_sent_away() -> None:
         away = received(half)
         assert away.startswith(b"HTTP/1.1 503")
         assert b"retry-after: 1" in away
-        assert answered(busy).startswith(b"HTTP/1.1 200")
-        busy.close()
-
-
-def test_without_room_a_request_is_told_to_come_again() -> None:
-    with running(replace(QUICK, connections=1)) as port:
-        busy = connect(port, GET.replace(b"/ ", b"/sleep/0.8 "))
-        time.sleep(0.3)
-        answer = received(connect(port, GET))
-        assert answer.startswith(b"HTTP/1.1 503")
-        assert b"retry-after: 1" in answer
         assert answered(busy).startswith(b"HTTP/1.1 200")
         busy.close()
 
@@ -539,12 +505,6 @@ def dripping(sockets: list[socket.socket]) -> Iterator[None]:
         thread.join()
 
 
-def connect(port: int, data: bytes = b"") -> socket.socket:
-    client = socket.create_connection(("127.0.0.1", port), timeout=10)
-    client.sendall(data)
-    return client
-
-
 def send_for_ever(client: socket.socket) -> None:
     while True:
         client.sendall(b"x" * 10_000)
@@ -554,22 +514,6 @@ def send_for_ever(client: socket.socket) -> None:
 def post(body: bytes, length: int | None = None) -> bytes:
     size = len(body) if length is None else length
     return b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (size, body)
-
-
-def close_after(request: bytes) -> bytes:
-    return request.replace(b"Host: a", b"Host: a\r\nConnection: close")
-
-
-def received(client: socket.socket) -> bytes:
-    """Return all until the end, and close."""
-    data = b""
-    with closing(client):
-        try:
-            while part := client.recv(65_536):
-                data += part
-        except ConnectionResetError:  # it was sending when it was closed
-            pass
-    return data
 
 
 def answered(client: socket.socket, size: int = 0) -> bytes:

@@ -2,11 +2,12 @@
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
-from rbmle.service.api.dialects import Wire
+from rbmle.service.api.base import Dialect
 from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.personalizer.bodies import KEY_HEADER
 from rbmle.service.api.work import FREE, work_of
@@ -28,20 +29,22 @@ class Admission:
     throttle: Throttle = field(default_factory=Throttle)
     budget: WorkBudget = field(default_factory=WorkBudget)
 
-    def admit(self, wire: Wire, headers: Headers, address: str, needed: Scope) -> str | None:
+    def admit(
+        self, dialect: Dialect[Any], headers: Headers, address: str, needed: Scope
+    ) -> str | None:
         """Return the key that allows what is asked, None if none is needed; or raise RefusedError."""
         if self.keys is None:
             return None
         presented = _presented(headers)
         scope = None if presented is None else self.keys.scope_of(presented)
         if scope is None:
-            raise RefusedError(self._stranger(wire, address, has_key=presented is not None))
+            raise RefusedError(self._stranger(dialect, address, has_key=presented is not None))
         if not scope.covers(needed):
             message = f"this is a key of scope `{scope.value}`; use one of scope {_SCOPES[needed]}"
-            raise RefusedError(wire.fault(Fault.FORBIDDEN, message))
+            raise RefusedError(dialect.fault(Fault.FORBIDDEN, message))
         return presented
 
-    def charge(self, wire: Wire, key: str | None, body: bytes) -> None:
+    def charge(self, dialect: Dialect[Any], key: str | None, body: bytes) -> None:
         """Raise RefusedError for a rank call if its key has asked for too much work of late."""
         work = 0 if key is None else work_of(body)
         seconds = 0 if not work or key is None else self.budget.charge(key, work, time.monotonic())
@@ -51,44 +54,36 @@ class Admission:
                 f"a second beyond the free {FREE:,} of each, and this one asks for {work + FREE:,}; send "
                 f"fewer features or actions, or try again in {seconds} s"
             )
-            problem = wire.fault(Fault.THROTTLED, message)
+            problem = dialect.fault(Fault.THROTTLED, message)
             raise RefusedError(replace(problem, retry_after=seconds))
 
-    def _stranger(self, wire: Wire, address: str, *, has_key: bool) -> Problem:
+    def _stranger(self, dialect: Dialect[Any], address: str, *, has_key: bool) -> Problem:
         """Return the refusal of who has no key of ours; wrong keys are counted, right ones never are."""
         now = time.monotonic()
         seconds = self.throttle.retry_after(address, now)
         if seconds:
             message = f"too many attempts with a wrong key; try again in {seconds} s"
-            return replace(wire.fault(Fault.THROTTLED, message), retry_after=seconds)
+            return replace(dialect.fault(Fault.THROTTLED, message), retry_after=seconds)
         if has_key:
             self.throttle.failed(address, now)
-        return wire.fault(
+        return dialect.fault(
             Fault.UNAUTHORIZED,
             "there is no key, or it is none of this service; send one as "
             "Authorization: Bearer KEY, or as Ocp-Apim-Subscription-Key: KEY",
         )
 
-    def allows(self, headers: Headers, needed: Scope) -> bool:
-        """Return whether `admit` would."""
-        if self.keys is None:
-            return True
-        presented = _presented(headers)
-        scope = None if presented is None else self.keys.scope_of(presented)
-        return scope is not None and scope.covers(needed)
 
-
-def idempotency_key(wire: Wire, headers: Headers) -> str | None:
+def idempotency_key(dialect: Dialect[Any], headers: Headers) -> str | None:
     """Return the key that makes a repeated request one; raise RefusedError for one that cannot be."""
-    given = headers.get(wire.request_header)
+    given = headers.get(dialect.request_header)
     if not given:
         return None
     if len(given) > LONGEST_KEY or not given.isascii():
         message = (
-            f"the header {wire.request_header.decode()} has {len(given)} bytes; send at most "
+            f"the header {dialect.request_header.decode()} has {len(given)} bytes; send at most "
             f"{LONGEST_KEY}, all of them ASCII"
         )
-        raise RefusedError(wire.fault(Fault.MALFORMED, message))
+        raise RefusedError(dialect.fault(Fault.MALFORMED, message))
     return given.decode()
 
 

@@ -1,15 +1,18 @@
-"""Why a request is not answered as it was meant: from what went wrong to the bytes of a refusal."""
+"""Refusals: from what went wrong to the reply that says so."""
 
 import traceback
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import structlog
 
 from rbmle.core.errors import FeatureError, FileError, SettingError
-from rbmle.service.api.dialects import Wire
-from rbmle.service.api.faults import Fault, Problem, TooLargeError, TooSlowError
-from rbmle.service.api.replies import Answer
+from rbmle.service.api.base import Dialect, Reply
+from rbmle.service.api.decoding import target_of
+from rbmle.service.api.faults import Fault, Problem, RefusedError, TooLargeError, TooSlowError
 from rbmle.service.deciding.decider import ConflictError, InFlightError
+from rbmle.service.deciding.requests import RequestError
 from rbmle.service.front_end import NotReadyError
 from rbmle.service.log.errors import LogUnavailable
 
@@ -30,24 +33,35 @@ FAULTS: dict[type[Exception], Fault] = {
 _log = structlog.get_logger()
 
 
-def problem_of(wire: Wire, operation: str, error: BaseException) -> Problem:
-    """Return the refusal of what went wrong; what nobody foresaw is logged, without the request."""
-    what = next((FAULTS[kind] for kind in FAULTS if isinstance(error, kind)), None)
-    if what is None:
-        frames = traceback.format_tb(error.__traceback__)  # the message may have features in it
-        _log.error("unforeseen", operation=operation, error=type(error).__name__, frames=frames)
-        return wire.fault(Fault.INTERNAL, "the service has a fault of its own; its log has more")
-    said = error.told if isinstance(error, LogUnavailable) else str(error)
-    problem = wire.fault(what, said)
-    return replace(problem, retry_after=RETRY_SECONDS) if what is Fault.UNAVAILABLE else problem
-
-
-def refusal(wire: Wire, problem: Problem, path: bytes) -> Answer:
-    """Return the answer of a refusal."""
-    answer = wire.refuse(problem, path)
-    headers = answer.headers
+def refusal(dialect: Dialect[Any], operation: str, error: BaseException, path: bytes) -> Reply:
+    """Return the reply that refuses an operation because of an error."""
+    problem = _problem(dialect, operation, error)
+    reply = dialect.refuse(problem, path)
+    headers = reply.headers
     if problem.retry_after is not None:
         headers += ((b"retry-after", b"%d" % problem.retry_after),)
     if problem.status == Fault.TIMEOUT.value:
         headers += ((b"connection", b"close"),)  # the rest of its body is not waited for
-    return replace(answer, headers=headers)
+    return msgspec.structs.replace(reply, headers=headers)
+
+
+def fault_of(error: BaseException) -> Fault | None:
+    """Return what kind of fault an error is; None for one that nobody foresaw."""
+    return next((FAULTS[kind] for kind in FAULTS if isinstance(error, kind)), None)
+
+
+def _problem(dialect: Dialect[Any], operation: str, error: BaseException) -> Problem:
+    """Return why a request is refused; an unforeseen error is logged, without the request."""
+    if isinstance(error, RefusedError):
+        return error.problem
+    if isinstance(error, RequestError):
+        target = target_of(error.target, {}) or None
+        return replace(dialect.fault(Fault.MALFORMED, str(error)), target=target)
+    what = fault_of(error)
+    if what is None:
+        frames = traceback.format_tb(error.__traceback__)  # the message may have features in it
+        _log.error("unforeseen", operation=operation, error=type(error).__name__, frames=frames)
+        return dialect.fault(Fault.INTERNAL, "the service has a fault of its own; its log has more")
+    message = error.told if isinstance(error, LogUnavailable) else str(error)
+    problem = dialect.fault(what, message)
+    return replace(problem, retry_after=RETRY_SECONDS) if what is Fault.UNAVAILABLE else problem

@@ -151,14 +151,16 @@ class Decider:
 
     def activate(self, request: ActivateRequest) -> "Future[int]":
         """Write that a deferred event was shown; the second time is a DuplicateRequest."""
-        return self._append(request.event, f"activate:{request.event}", Activated())
+        return self._writer.submit([self.activate_row(request)])
+
+    def activate_row(self, request: ActivateRequest) -> Row:
+        """Return the row of an activation."""
+        return _row(request.event, f"activate:{request.event}", Activated())
 
     def append(self, record: Record) -> "Future[int]":
         """Write a record of the operator, or of time."""
-        return self._append(CLOCK if isinstance(record, Ticked) else OPERATOR, None, record)
-
-    def _append(self, event: str, request: str | None, record: Record) -> "Future[int]":
-        return self._writer.submit([_row(event, request, record)])
+        event = CLOCK if isinstance(record, Ticked) else OPERATOR
+        return self._writer.submit([_row(event, None, record)])
 
     def _event(self, event: str | None, key: str | None) -> str:
         """Return the id of an event, a new one if it has none and there is no key to make it from."""

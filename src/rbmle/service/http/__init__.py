@@ -1,1 +1,1 @@
-"""The service behind HTTP: connections, dialects answered, figures."""
+"""The service behind HTTP: connections, two adapters to the API, pages and metrics."""

@@ -1,4 +1,4 @@
-"""Connections that end: heads are complete in time and of a size, and answers are read.
+"""Connections that end: heads are complete in time and of a size, and replies are read.
 
 uvicorn waits for ever for the rest of a head, and httptools takes heads and trailers of any size.
 So Connection, uvicorn's protocol with deadlines, overrides its code, which nothing else here does.
@@ -19,13 +19,13 @@ from uvicorn.server import ServerState
 from rbmle.service.http.receiving import Receive, Scope, Send
 
 HEAD_LIMIT = 65_536  # bytes of a request line and its headers, or of trailers
-SLOWEST_READER = 1_000  # bytes in a second, of an answer that is waiting to be sent
+SLOWEST_READER = 1_000  # bytes in a second, of a reply that is waiting to be sent
 _FAREWELL = ((b"content-length", b"0"), (b"connection", b"close"))
 _RETRY = (b"retry-after", b"1")
 
 
 @dataclass(slots=True)
-class Crowd:
+class Connections:
     """The connections that are open, and those whose next head is awaited, longest waiting first."""
 
     most: int
@@ -59,35 +59,35 @@ class Crowd:
             connection.dismiss(HTTPStatus.REQUEST_TIMEOUT)
 
     def abort_stalled(self, now: float) -> None:
-        """Abort what does not read its answer."""
+        """Abort what does not read its reply."""
         for connection in tuple(self.state.connections):
             connection.check_reader(now)  # type: ignore[union-attr]  # all are ours
 
 
 class Connection(HttpToolsProtocol):
-    """One connection: its heads are complete in time and of a size, and its answers are read."""
+    """One connection: its heads are complete in time and of a size, and its replies are read."""
 
-    def __init__(self, config: Config, crowd: Crowd, app_state: dict[str, Any]) -> None:
-        super().__init__(config, crowd.state, app_state)
-        self.crowd = crowd
+    def __init__(self, config: Config, siblings: Connections, app_state: dict[str, Any]) -> None:
+        super().__init__(config, siblings.state, app_state)
+        self.siblings = siblings  # itself among them
         self.unread = b""  # by the parser
         self.unparsed = 0  # bytes since the parser last had something whole; at least
         self.refusal = HTTPStatus.BAD_REQUEST  # of what cannot be parsed
         self.unsent, self.unsent_since = 0, math.inf
-        self.is_resting = False  # between an answer and the next request
+        self.is_resting = False  # between a reply and the next request
         self.has_place = False
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn
-        """Find a place for it; without one, whatever it asks is answered with 503."""
+        """Find a place for it; without one, the reply to whatever it asks is 503."""
         super().connection_made(transport)
-        self.has_place = self.crowd.has_room()
+        self.has_place = self.siblings.has_room()
         if not self.has_place:
             self.app = _no_room
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
-        self.crowd.waiting.pop(self, None)
+        self.siblings.waiting.pop(self, None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -120,11 +120,11 @@ class Connection(HttpToolsProtocol):
             return
         self.unparsed = 0
         self.is_resting = False
-        self.crowd.waiting.pop(self, None)
+        self.siblings.waiting.pop(self, None)
         self.begin()
 
     def begin(self) -> None:
-        """Begin to answer, now that a head is known."""
+        """Begin a request, now that a head is known."""
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -158,7 +158,7 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Rest, unless more is here: a request, half a head, or a body that nobody waited for.
 
-        Such a body may go on for a while, since a client that cannot send does not read the answer.
+        Such a body may go on for a while, since a client that cannot send does not read the reply.
         """
         super().on_response_complete()
         if self.transport.is_closing() or not self.cycle.response_complete:
@@ -171,33 +171,33 @@ class Connection(HttpToolsProtocol):
     def rest(self, until: float) -> None:
         """Wait for the next request."""
         self.is_resting = True
-        self.crowd.wait_for(self, until)
+        self.siblings.wait_for(self, until)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be parsed; if it is no body, after the answers to what came before."""
+        """Refuse what cannot be parsed; if it is no body, after the replies to what came before."""
         self.unparsed = 0
-        self.crowd.waiting.pop(self, None)
+        self.siblings.waiting.pop(self, None)
         if self.cycle is None or self.cycle.response_complete:
-            self._answer_and_close(self.refusal)
+            self._reply_and_close(self.refusal)
         elif not self.cycle.more_body:
             self.cycle.keep_alive = False
             self.flow.pause_reading()
         elif self.pipeline or self.cycle.response_started:
             self.transport.close()
         else:
-            self._answer_and_close(self.refusal)
+            self._reply_and_close(self.refusal)
 
     def dismiss(self, status: HTTPStatus) -> None:
         """Close; with a status if something of a head is here."""
         if self.unparsed and (self.cycle is None or not self.cycle.more_body):
-            self._answer_and_close(status)
+            self._reply_and_close(status)
         else:
             self.transport.close()
 
     def check_reader(self, now: float) -> None:
-        """Abort if an answer waits to be sent, and its reader is too slow; close() waits for ever."""
+        """Abort if a reply waits to be sent, and its reader is too slow; close() waits for ever."""
         size = self.transport.get_write_buffer_size()
-        seconds = self.crowd.head_seconds
+        seconds = self.siblings.head_seconds
         if size == 0 or self.unsent - size >= SLOWEST_READER * seconds or self.unsent == 0:
             self.unsent, self.unsent_since = size, now
         elif now - self.unsent_since >= seconds:
@@ -207,12 +207,12 @@ class Connection(HttpToolsProtocol):
 
     def _await_head(self) -> None:
         self.is_resting = False
-        self.crowd.wait_for(self, self.loop.time() + self.crowd.head_seconds)
+        self.siblings.wait_for(self, self.loop.time() + self.siblings.head_seconds)
 
     def _head_size(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
-    def _answer_and_close(self, status: HTTPStatus) -> None:
+    def _reply_and_close(self, status: HTTPStatus) -> None:
         headers = [*self.server_state.default_headers, *_FAREWELL]
         if status is HTTPStatus.SERVICE_UNAVAILABLE:
             headers.append(_RETRY)

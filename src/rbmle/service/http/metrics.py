@@ -56,7 +56,7 @@ class Metrics(Collector):
         for (operation, status), count in list(self._statuses.items()):
             total.add_metric([operation, str(status)], count)
         yield total
-        text = "Time from a whole request to its answer"
+        text = "Time from a whole request to its reply"
         seconds = HistogramMetricFamily("rbmle_request_seconds", text, labels=["operation"])
         for operation, histogram in list(self._seconds.items()):
             seconds.add_metric([operation], _buckets(histogram), histogram.seconds)

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import uvicorn
 
 from rbmle.service.http.binding import Binding, ServerError, bound, cannot_listen, tls_of
-from rbmle.service.http.connections import Connection, Crowd
+from rbmle.service.http.connections import Connection, Connections
+from rbmle.service.http.direct import DirectConnection, Submit, addresses
 from rbmle.service.http.receiving import Receive, Scope, Send
-from rbmle.service.http.whole_requests import Taker, WholeRequests
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Started = Callable[[str], None]  # is told the address
@@ -35,11 +35,11 @@ class Server:
         app: Application,
         binding: Binding,
         started: Started,
-        taker: Callable[[], Taker] | None = None,
+        submit: Submit | None = None,
     ) -> None:
-        """Make it; a `taker`, which is there once the application has started, may answer in its place."""
+        """Make it; `submit` takes requests of the API that come whole; others go to the application."""
         self.binding = binding
-        self._server = _Uvicorn(app, binding, started, taker)
+        self._server = _Uvicorn(app, binding, started, submit)
 
     def run(self, sockets: Sequence[socket.socket] | None = None) -> None:
         """Serve until stopped, on these sockets or on those of its binding.
@@ -80,7 +80,7 @@ class _Uvicorn(uvicorn.Server):
         app: Application,
         binding: Binding,
         started: Started,
-        taker: Callable[[], Taker] | None,
+        submit: Submit | None,
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -102,9 +102,10 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self._binding = binding
         self._started = started
-        self._taker = taker
+        self._submit = submit
+        self._address_of = addresses(binding.proxies)
         self._tls = tls_of(binding)
-        self._crowd = Crowd(_most(binding), binding.head_seconds, self.server_state)
+        self._connections = Connections(_most(binding), binding.head_seconds, self.server_state)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, then listen, then say so."""
@@ -125,9 +126,9 @@ class _Uvicorn(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Look after the connections, ten times a second."""
         now = asyncio.get_running_loop().time()
-        self._crowd.close_late(now)
+        self._connections.close_late(now)
         if counter % 10 == 0:
-            self._crowd.abort_stalled(now)
+            self._connections.abort_stalled(now)
         return await super().on_tick(counter)
 
     @contextmanager
@@ -145,10 +146,10 @@ class _Uvicorn(uvicorn.Server):
                 signal.signal(number, handler)
 
     def _connection(self) -> Connection:
-        parts = (self.config, self._crowd, self.lifespan.state)
-        if self._taker is None:
+        parts = (self.config, self._connections, self.lifespan.state)
+        if self._submit is None:
             return Connection(*parts)
-        return WholeRequests(*parts, self._taker(), is_direct=not self._binding.proxies)
+        return DirectConnection(*parts, self._submit, self._address_of)
 
     async def _listen(self, listener: socket.socket) -> asyncio.Server:
         has_tls = self._tls is not None

@@ -1,4 +1,4 @@
-"""Personalizer's wire format, answered: from a route and a body to the bytes of an answer."""
+"""Azure Personalizer's dialects: `/personalizer`."""
 
 from functools import partial
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import Policy
 from rbmle.policies.specification import name_of, policy_with, settings_of
-from rbmle.service.api.calls import Calls
+from rbmle.service.api.base import BYTES, JSON, MOST_BYTES, Decoded, Reply
 from rbmle.service.api.faults import Fault, Problem, RefusedError
-from rbmle.service.api.personalizer import bodies as personalizer
+from rbmle.service.api.operations import Operations
+from rbmle.service.api.personalizer import bodies
 from rbmle.service.api.personalizer.errors import (
     ErrorCode,
     encode_problem,
@@ -27,104 +28,93 @@ from rbmle.service.api.personalizer.settings import (
     encode_model_properties,
     encode_policy,
 )
-from rbmle.service.api.replies import BYTES, Answer
-from rbmle.service.deciding.requests import RankAnswer, RankRequest, RewardRequest
+from rbmle.service.deciding.requests import RankAnswer
 
-CREATED, NO_CONTENT = 201, 204  # in all versions
+MOST_MODEL_BYTES = 2**28
 
 
 class Personalizer:
-    """Azure Personalizer's dialects."""
+    """Azure Personalizer's wire format in its three versions; keeps the promise of a dialect."""
 
-    name = "personalizer"
-    checks_rewards = False  # it took all of them
-    request_header = personalizer.REQUEST_HEADER.encode()
+    checks_rewards = False  # Personalizer took all of them
+    request_header = bodies.REQUEST_HEADER.encode()
 
-    def route(self, method: str, raw_path: bytes, query: bytes) -> Route | Problem | None:
-        """Return what is asked, or why it cannot be."""
-        return personalizer.route(method, raw_path, query)
+    def route(self, method: str, path: bytes, query: bytes) -> Route | Problem:
+        """Return what is asked, or why that cannot be."""
+        route = bodies.route(method, path, query)
+        return self.fault(Fault.NOT_FOUND, "there is nothing here") if route is None else route
 
-    async def answer(self, calls: Calls, route: Route, body: bytes, key: str | None) -> Answer:
-        """Return the answer of success, or raise what went wrong."""
-        answered = await _answered(calls, route, body, key)
-        if route.operation is Operation.GET_MODEL:
-            return Answer(route.status, answered, kind=BYTES)
-        return Answer(route.status, answered)
+    def most_bytes(self, route: Route) -> int:
+        """Return how large the body of such a request may be."""
+        return MOST_MODEL_BYTES if route.operation is Operation.PUT_MODEL else MOST_BYTES
 
-    def unpack_rank(self, body: bytes) -> RankRequest:
-        """Return a rank call whose features nobody has looked at, or raise."""
-        return personalizer.unpack_rank(body)
+    def decode(self, route: Route, body: bytes, *, is_strict: bool) -> Decoded | None:
+        """Return a rank, reward or activate request, or raise; None for any other operation."""
+        match route.operation:
+            case Operation.RANK:
+                return bodies.decode_rank(body) if is_strict else bodies.unpack_rank(body)
+            case Operation.REWARD:
+                return bodies.decode_reward(route.id or "", body)
+            case Operation.RANK_SLOTS:
+                return bodies.decode_slots_rank(body)
+            case Operation.REWARD_SLOTS:
+                return bodies.decode_slots_reward(route.id or "", body)
+            case Operation.ACTIVATE | Operation.ACTIVATE_SLOTS:
+                return bodies.decode_activate(route.id or "")
+            case _:
+                return None
 
-    def ranked(self, answer: RankAnswer) -> Answer:
-        """Return the answer of a rank call."""
-        return Answer(CREATED, personalizer.encode_rank(answer))
+    def encode(self, route: Route, answer: RankAnswer | None) -> Reply:
+        """Return the reply of success to a decoded request."""
+        if answer is None:
+            return Reply(route.status)
+        if route.operation is Operation.RANK_SLOTS:
+            return Reply(route.status, bodies.encode_slots_rank(answer))
+        return Reply(route.status, bodies.encode_rank(answer))
 
-    def reward(self, event: str, body: bytes) -> RewardRequest:
-        """Return a reward call, or raise RefusedError."""
-        return personalizer.decode_reward(event, body)
-
-    def rewarded(self) -> Answer:
-        """Return the answer of a reward call."""
-        return Answer(NO_CONTENT)
+    async def operate(self, operations: Operations, route: Route, body: bytes) -> Reply:
+        """Do any other operation, and return the reply of success, or raise."""
+        kind = BYTES if route.operation is Operation.GET_MODEL else JSON
+        return Reply(route.status, await _operate(operations, route, body), kind=kind)
 
     def fault(self, what: Fault, message: str) -> Problem:
-        """Return a refusal of what can go wrong whatever is asked."""
+        """Return the refusal of what can go wrong whatever is asked."""
         return fault(what, message)
 
-    def refuse(self, problem: Problem, raw_path: bytes) -> Answer:
-        """Return the answer of a refusal."""
+    def refuse(self, problem: Problem, path: bytes) -> Reply:
+        """Return the reply of a refusal."""
         headers = tuple((name.encode(), value.encode()) for name, value in error_headers(problem))
-        body = encode_problem(problem, personalizer.version_of(raw_path))
-        return Answer(problem.status, body, headers)
+        body = encode_problem(problem, bodies.version_of(path))
+        return Reply(problem.status, body, headers)
 
 
-async def _answered(calls: Calls, route: Route, body: bytes, key: str | None) -> bytes:
-    """Return the body of success."""
-    id = route.id or ""
-    match route.operation:
-        case Operation.RANK:
-            return personalizer.encode_rank(await calls.rank(personalizer.decode_rank(body), key))
-        case Operation.RANK_SLOTS:
-            request = personalizer.decode_slots_rank(body)
-            return personalizer.encode_slots_rank(await calls.rank(request, key))
-        case Operation.REWARD:
-            await calls.reward(personalizer.decode_reward(id, body), key)
-        case Operation.REWARD_SLOTS:
-            await calls.reward(personalizer.decode_slots_reward(id, body), key)
-        case Operation.ACTIVATE | Operation.ACTIVATE_SLOTS:
-            await calls.activate(personalizer.decode_activate(id))
-        case _:
-            return await _operate(calls, route, body)
-    return b""
-
-
-async def _operate(calls: Calls, route: Route, body: bytes) -> bytes:
-    """Return the answer to a call of the operator."""
+async def _operate(operations: Operations, route: Route, body: bytes) -> bytes:
+    """Do what is neither a rank nor a reward, and return the body of the reply."""
     match route.operation:
         case Operation.GET_CONFIGURATION:
-            return encode_configuration(calls.configuration, route.version)
+            return encode_configuration(operations.configuration, route.version)
         case Operation.PUT_CONFIGURATION:
-            await calls.configure(partial(decode_configuration, body))
-            return encode_configuration(calls.configuration, route.version)
+            await operations.configure(partial(decode_configuration, body))
+            return encode_configuration(operations.configuration, route.version)
         case Operation.GET_POLICY:
-            policy = calls.policy
+            policy = operations.policy
         case Operation.PUT_POLICY:
-            policy = await calls.choose_policy(_policy(decode_policy(body)))
+            policy = await operations.choose_policy(_policy(decode_policy(body)))
         case Operation.RESET_POLICY:
-            policy = await calls.choose_policy(None)
+            policy = await operations.choose_policy(None)
         case Operation.GET_MODEL:
-            return await calls.export_model()
+            return await operations.export_model()
         case Operation.PUT_MODEL:
-            await calls.import_model(body)
+            await operations.import_model(body)
             return b""
         case Operation.RESET_MODEL:
-            await calls.reset_model()
+            await operations.reset_model()
             return b""
         case Operation.GET_MODEL_PROPERTIES:
-            times = await calls.model_times()
+            times = await operations.model_times()
             return encode_model_properties(times.created, times.modified)
         case Operation.GET_LOG_PROPERTIES:
-            return encode_log_properties(*await calls.log_times())
+            return encode_log_properties(*await operations.log_times())
         case _:
             return _evaluate(route)
     return encode_policy(LearningSettings(name=name_of(policy), arguments=settings_of(policy)))

@@ -1,0 +1,52 @@
+"""Requests of the API that come by ASGI: from its messages to a request, and from a reply to messages."""
+
+import asyncio
+
+from rbmle.service.api.base import Reply, Request
+from rbmle.service.api.faults import BodyNotReceivedError, GoneError
+from rbmle.service.api.submit import Api
+from rbmle.service.http.receiving import Receive, Scope, Send, receive_body
+
+BODY_SECONDS = 10.0  # in which a body is received
+
+
+async def serve_api(api: Api, scope: Scope, receive: Receive, send: Send) -> None:
+    """Submit a request, and send its reply; its body is received only if its head is admitted."""
+    replied: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    call = api.begin(request_of(scope), lambda reply: _resolve(replied, reply))
+    if call is not None:
+        try:
+            body = await receive_body(scope, receive, limit=call.most_bytes, seconds=BODY_SECONDS)
+        except GoneError:
+            return
+        except BodyNotReceivedError as error:
+            api.refuse(call, error)
+        else:
+            api.proceed(call, body)
+    await send_reply(send, await replied)
+
+
+def request_of(scope: Scope) -> Request:
+    """Return the head of a request."""
+    client = scope.get("client")
+    return Request(
+        method=scope["method"],
+        path=scope["raw_path"],
+        query=scope["query_string"],
+        headers=dict(scope["headers"]),
+        address=str(client[0]) if client else "",
+    )
+
+
+async def send_reply(send: Send, reply: Reply) -> None:
+    """Send a reply."""
+    headers = [(b"content-length", b"%d" % len(reply.body)), *reply.headers]
+    if reply.body:
+        headers.append((b"content-type", reply.kind))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
+
+
+def _resolve(replied: "asyncio.Future[Reply]", reply: Reply) -> None:
+    if not replied.done():  # else the server stopped, and cancelled it
+        replied.set_result(reply)
