@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint types layers bench sdk reliability load fuzz clean
+.PHONY: demo test check lint types layers bench sdk reliability load worlds fuzz clean
 
 demo: .venv/package  ## Install, and make the paper's Table 1, shortened, from data that ship with the package
 	@echo "Kernels are compiled on the first run, which takes a minute or two, and kept for the next."
@@ -43,6 +43,9 @@ reliability: .venv/dev  ## Kill, stop, starve and repeat the service, for about 
 load: .venv/dev  ## Load the service for 30 minutes, side by side with an echo
 	$(BIN)/python -m benchmarks.service --minutes 30
 
+worlds: .venv/vw  ## Mean reward in eight worlds, side by side with Vowpal Wabbit, for about an hour
+	$(BIN)/python -m benchmarks.worlds
+
 fuzz: .venv/fuzz  ## Send what nobody would send, and compare choices with the logged probabilities
 	$(BIN)/python -m tests.fuzz
 
@@ -56,6 +59,10 @@ clean:
 
 .venv/dev: .venv/package
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+.venv/vw: .venv/dev
+	$(BIN)/python -m pip install --quiet --editable '.[vw]'
 	touch $@
 
 .venv/fuzz: .venv/dev

@@ -1,0 +1,97 @@
+"""The service without its network: what decides and what folds the log, by a clock that is made up."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+
+from benchmarks.worlds.worlds import Event
+from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.deciding.choosing import plays_of
+from rbmle.service.deciding.requests import Action, RankRequest
+from rbmle.service.learning.fold import Fold
+from rbmle.service.learning.model import Model
+from rbmle.service.learning.published import Published
+from rbmle.service.log.base import Row
+from rbmle.service.log.memory import MemoryLog
+from rbmle.service.log.records import (
+    OPERATOR,
+    Configured,
+    Decided,
+    Modelled,
+    Record,
+    Rewarded,
+    encoded,
+    kind_of,
+    packed,
+)
+
+PER_SECOND = 200  # events
+TOGETHER = 20  # events between two published models: a tenth of a second
+
+
+def play(
+    events: Iterable[Event], late: int, model: Model, configuration: ServiceConfiguration
+) -> np.ndarray:
+    """Return what the service earns in each event, if it learns each about `late` events later."""
+    log, time = MemoryLog(), 1_000_000
+    fold = Fold(log=log, make=Model.from_json)
+    begin: list[Record] = [
+        Modelled(settings=model.to_json()),
+        Configured(configuration=configuration.to_json()),
+    ]
+    _append(fold, log, [(OPERATOR, record) for record in begin], time)
+    waiting: deque[tuple[str, float]] = deque()
+    rewards: list[float] = []
+    for some in _parts(iter(events)):
+        due = [waiting.popleft() for _ in range(len(waiting) + len(some) - late)]
+        _append(fold, log, [(id, Rewarded(values={"": reward})) for id, reward in due], time)
+        assert fold.bandit is not None
+        assert isinstance(fold.model, Model)
+        published = Published(fold.model, fold.bandit, fold.seq, time)
+        names = [f"e{len(rewards) + i}" for i in range(len(some))]
+        requests = [_request(name, event) for name, event in zip(names, some, strict=True)]
+        decided: list[tuple[str, Record]] = []
+        for name, event, request, plays in zip(
+            names, some, requests, plays_of(names, requests, published, configuration), strict=True
+        ):
+            record = Decided(
+                context=request.context,
+                actions=request.actions,
+                plays=plays,
+                digest="",
+                learned=fold.bandit.round,
+            )
+            decided.append((name, record))
+            rewards.append(event.reward(plays[0].chosen))
+            waiting.append((name, rewards[-1]))
+        _append(fold, log, decided, time)
+        time += 1_000 * len(some) // PER_SECOND
+    return np.array(rewards)
+
+
+def _append(fold: Fold, log: MemoryLog, records: list[tuple[str, Record]], time: int) -> None:
+    """Write records, and fold them."""
+    if not records:
+        return
+    rows = [Row(kind_of(r), event, None, time, encoded(r)) for event, r in records]
+    before = log.last()
+    log.append(rows)
+    for stored in log.read(before):
+        fold.take(stored)
+    fold.learn()
+
+
+def _request(name: str, event: Event) -> RankRequest:
+    own = zip(event.ids, event.actions, strict=True)
+    return RankRequest(
+        event=name,
+        context=packed([event.context]),
+        actions=[Action(id=id, features=packed([features])) for id, features in own],
+    )
+
+
+def _parts(events: Iterator[Event]) -> Iterator[list[Event]]:
+    while some := list(islice(events, TOGETHER)):
+        yield some
