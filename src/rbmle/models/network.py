@@ -25,6 +25,7 @@ class Network:
     depth: int = 2  # L
     start: Literal["standard", "paired"] = "standard"
     dtype: Literal["float32", "float64"] = "float32"
+    fan_in: int | None = None  # inputs of which W_1 starts as if there were no more; None: all
 
     def __post_init__(self) -> None:
         """Raise SettingError for a shape, a start or a dtype that a network does not have."""
@@ -76,7 +77,7 @@ class Network:
         else:
             theta.hidden[:] = _uniform(m, theta.hidden.shape, rng)
             theta.output[:] = _uniform(m, theta.output.shape, rng)
-            theta.biases[0] = _uniform(features, (m,), rng)
+            theta.biases[0] = _uniform(self.fan_in or features, (m,), rng)
             theta.biases[1:] = _uniform(m, (self.depth - 2, m), rng)
             theta.shift[:] = _uniform(m, (1,), rng)
         start = Parameters(*(part.copy() for part in theta))
@@ -113,7 +114,7 @@ class Network:
             block = rng.normal(scale=(2 / m) ** 0.5, size=(blocks, d, half))
             first[:, :d, :half] = first[:, d:, half:] = block
         else:
-            first = _uniform(features, shape, rng)
+            first = _uniform(self.fan_in or features, shape, rng)
         return first.reshape(blocks * features, m).astype(self.dtype)
 
 
