@@ -69,7 +69,7 @@ class Bandit:
         self._limits = self.policy.rewards if has(self.policy, LimitsRewards) else ANY
         self._usual = Rule(seed=self.seed, floor=self.floor, draws=self.draws)
         self._offers = Offers(encoding=self.encoding, encoder=self.encoder)
-        self.learner = Learner.start(self.policy, self.features, named, self.seed, self.encoding)
+        self.learner = Learner.start(self.policy, self.encoder, named, self.seed, self.encoding)
 
     @property
     def state(self) -> Any:
@@ -178,14 +178,17 @@ class Bandit:
         return dict(zip(ids, estimates.tolist(), strict=True))
 
     def weigh_all(
-        self, contexts: Contexts, sizes: Sequence[int], ids: Sequence[str], floor: float
+        self,
+        contexts: Contexts,
+        sizes: Sequence[int],
+        ids: Sequence[str],
+        floor: float,
+        sharpness: float = 0.0,  # γ
     ) -> list[Chosen]:
-        """Return what to play in some rounds, whose contexts follow each other, `sizes` of each.
-
-        A round gets the same answer whichever others are with it.
-        """
+        """Return what to play in some rounds; see `weighing.weigh_all` and its `Rule`."""
+        rule = self._rule(floor)._replace(sharpness=sharpness)
         with self.learner.reading() as learned:
-            return weigh_all(self.policy, learned.state, contexts, sizes, ids, self._rule(floor))
+            return weigh_all(self.policy, learned.state, contexts, sizes, ids, rule)
 
     def learn(
         self, source: Decision | Any, reward: float | None = None, *, arm: ArmId | None = None
@@ -286,9 +289,7 @@ class Bandit:
         """Return the ids of n decisions: those that were given, or the next ones of our own."""
         if ids is not None:
             if len(ids) != n:
-                raise SettingError(
-                    f"there are {len(ids)} ids for {n} rounds; give one for each round"
-                )
+                raise SettingError(f"there are {len(ids)} ids for {n} rounds; give one for each")
             return [str(id) for id in ids]
         return [f"{self.seed}-{number}" for number in self.learner.numbers(n)]
 

@@ -10,7 +10,7 @@ from rbmle.core.checks import whole_number
 from rbmle.core.contexts import LARGEST
 from rbmle.core.errors import ContextError, SettingError
 from rbmle.core.frames import columns_of, index_of
-from rbmle.core.types import ArmId
+from rbmle.core.types import ArmId, Scales
 
 _SHOWN = 8  # names in a message
 
@@ -35,6 +35,15 @@ class Encoder(Protocol):
 
     def rows(self, X: Any, arms: Sequence[ArmId] | None) -> Any:
         """Return several vectors, one for each arm or round; raise ContextError."""
+        ...
+
+
+@runtime_checkable
+class Scaling(Protocol):
+    """An encoder that scales features by what was learned of them; the bandit keeps that."""
+
+    def start(self) -> Scales | None:
+        """Return what is known before any data; None if it remembers nothing."""
         ...
 
 

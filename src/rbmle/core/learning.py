@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rbmle.core.arms import Arms
+from rbmle.core.encoding import Encoder, Scaling
 from rbmle.core.errors import ArmError, SnapshotError
 from rbmle.core.policy import Freezes, LearnsBatches, Policy, has
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.sharing import Shared
 from rbmle.core.trees import copied
-from rbmle.core.types import ArmId, Batch, Contexts, Encoding
+from rbmle.core.types import ArmId, Batch, Contexts, Encoding, Scales
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Learned:
     state: Any  # of the policy
     arms: Arms | None  # None: any arms may come, with their rows
     round: int  # rewards learned so far
+    scales: Scales | None = None  # what the encoder has seen; None: it remembers nothing
 
 
 class Learner:
@@ -42,14 +44,23 @@ class Learner:
 
     @staticmethod
     def start(
-        policy: Policy[Any], features: int, arms: Arms | None, seed: int, encoding: Encoding
+        policy: Policy[Any], encoder: Encoder, arms: Arms | None, seed: int, encoding: Encoding
     ) -> "Learner":
         """Return a learner before any data."""
         rng = generator(seed, Purpose.START, 0)
-        state = policy.init(_blocks(arms, encoding), features, rng)
+        state = policy.init(_blocks(arms, encoding), encoder.size, rng)
+        scales = encoder.start() if isinstance(encoder, Scaling) else None
         return Learner(
-            policy, Learned(state=state, arms=arms, round=0), seed=seed, encoding=encoding
+            policy,
+            Learned(state=state, arms=arms, round=0, scales=scales),
+            seed=seed,
+            encoding=encoding,
         )
+
+    @property
+    def scales(self) -> Scales | None:
+        """Return what the encoder has seen of features; None if it remembers nothing."""
+        return self.now.scales
 
     @property
     def now(self) -> Learned:
@@ -159,7 +170,8 @@ class Learner:
         """Return what is learned, for deciding; it stays as it is when the original learns."""
         policy, state = self.policy, learned.state
         frozen = policy.frozen(state) if has(policy, Freezes) else copied(state)
-        return Learned(state=frozen, arms=learned.arms, round=learned.round)
+        scales = None if learned.scales is None else copied(learned.scales)
+        return Learned(state=frozen, arms=learned.arms, round=learned.round, scales=scales)
 
     def _check_whole(self) -> None:
         """Raise SnapshotError for what can only decide."""

@@ -47,6 +47,8 @@ def write(bandit: Bandit, file: BinaryIO) -> None:
 def _write(bandit: Bandit, file: BinaryIO) -> None:
     """Write a bandit that nobody changes meanwhile."""
     arrays, numbers = leaves(bandit.state)
+    if bandit.learner.scales is not None:
+        arrays |= leaves(bandit.learner.scales, "scales")[0]
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -216,4 +218,6 @@ def _rebuilt(
         learner.now.arms = Arms(ids=tuple(manifest["arms"]), retired=frozenset(manifest["retired"]))
     learner.decisions, learner.now.round = manifest["decisions"], manifest["round"]
     learner.now.state = replaced(learner.now.state, arrays, manifest["numbers"])
+    if bandit.learner.scales is not None:
+        learner.now.scales = replaced(bandit.learner.scales, arrays, {}, "scales")
     return bandit

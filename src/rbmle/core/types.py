@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, UInt64
 
 Indices = Float[np.ndarray, " arms"]
 Probabilities = Float[np.ndarray, " arms"]
@@ -35,6 +35,15 @@ class Rows(NamedTuple):
     blocks: Int[np.ndarray, " n"]
     indices: Int[np.ndarray, " entries"]
     values: Float[np.ndarray, " entries"]
+
+
+class Scales(NamedTuple):
+    """What an encoder has seen of features, by the hash of their name; learning changes it in place."""
+
+    counts: Float[np.ndarray, " buckets"]  # how often a feature came
+    names: UInt64[np.ndarray, " places"]  # of numbers; 0: the place is free
+    moments: Float[np.ndarray, "places 3"]  # of numbers: count, mean and variance
+    used: Int[np.ndarray, " 1"]  # places that are not free
 
 
 def rows_at(rows: Rows, at: Any) -> Rows:

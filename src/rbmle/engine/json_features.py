@@ -1,10 +1,8 @@
-"""Features read from the bytes of JSON: hashes of names and categories, and numbers.
+"""Features read from the bytes of JSON: hashes of names and categories, and numbers as they came.
 
 What is read here is what nearly all clients send: ASCII without escapes, and numbers of up to 19 digits.
 Whatever else there is, the caller is told, and reads it in another way. That it is JSON at all is known.
 """
-
-import math
 
 import numpy as np
 from jaxtyping import Float, Int, UInt64
@@ -15,6 +13,7 @@ from rbmle.engine.json_numbers import Text, number
 
 END = 0xFF  # behind each piece of text; UTF-8 has no such byte
 NEW_FEATURES, MORE_FEATURES, NEW_ID = 0, 1, 2  # kinds of pieces
+INDICATOR = float("nan")  # in the place of a number, where a feature has none
 LONGEST = 10_000  # characters of a string or a name that are
 
 _PRIME = np.uint64(0x100000001B3)  # of FNV-1a
@@ -62,13 +61,13 @@ def read_groups(
             if group >= 0:
                 counts[group] = n - before
             group, before = group + 1, n
-            found[0][n], found[1][n] = 0, 1.0
+            found[0][n], found[1][n] = 0, INDICATOR
             n += 1
         if kind == NEW_ID:
             end = p
             while text[end] != END:
                 end += 1
-            found[0][n], found[1][n] = _finished(_fed(id_start, text, p, end)), 1.0
+            found[0][n], found[1][n] = _finished(_fed(id_start, text, p, end)), INDICATOR
             n += 1
             p = end
         else:
@@ -154,7 +153,7 @@ def _value(text: Text, p: int, name: int, found: Found, n: int) -> tuple[int, in
         if last < 0:
             return -1, n
         hashes[n] = _finished(_fed(_step(name, _CATEGORY), text, p + 1, last))
-        values[n] = 1.0
+        values[n] = INDICATOR
         return last + 1, n + 1
     if c in (_T, _F, _N):
         first, last = (0, 4) if c == _T else (4, 9) if c == _F else (9, 13)
@@ -162,12 +161,12 @@ def _value(text: Text, p: int, name: int, found: Found, n: int) -> tuple[int, in
             if text[p + i - first] != _LITERALS[i]:
                 return -1, n
         hashes[n] = _finished(_fed(_step(name, _CATEGORY), _LITERALS, first, last))
-        values[n] = 1.0
+        values[n] = INDICATOR
         return p + last - first, n + 1
     if c == _OPEN:
         return _numbers(text, p, name, found, n)
     x, p = number(text, p)
-    hashes[n], values[n] = _finished(name), math.asinh(x)
+    hashes[n], values[n] = _finished(name), x
     return p, n + 1
 
 
@@ -184,7 +183,7 @@ def _numbers(text: Text, p: int, name: int, found: Found, n: int) -> tuple[int, 
         if p < 0:
             return -1, n
         hashes[n] = _finished(_step(_fed_number(_step(name, _OPEN), place), _CLOSE))
-        values[n] = math.asinh(x)
+        values[n] = x
         n += 1
         place += 1
         p = _after_blanks(text, p)

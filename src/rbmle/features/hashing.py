@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from rbmle.core.errors import EligibilityError, FeatureError, SettingError
 from rbmle.core.frames import records
-from rbmle.core.types import ArmId, Contexts
+from rbmle.core.types import ArmId, Contexts, Scales
 from rbmle.features.reading import Group, read
 from rbmle.features.rows import Call, interactions_of, rows_of
 
 VERSION = 2  # of hashes and of how features are read; rows of two versions are not alike
 MOST_BITS = 24
+_NUMBERS = 2**12  # places for the moments of numbers
 MOST_PRODUCTS = 2**19  # of the shared features and an arm's own: some 100 ms and 50 MB
 
 
@@ -39,6 +42,7 @@ class Hashing:
     ids_are_features: bool = True
     seed: int = 0
     version: int = VERSION
+    is_scaled: bool = False  # features by what was learned of them; see `Scales`
 
     def __post_init__(self) -> None:
         """Raise SettingError for settings out of their range."""
@@ -56,11 +60,24 @@ class Hashing:
             raise SettingError(
                 f"`ids_are_features` must be True or False, got {self.ids_are_features!r}"
             )
+        if type(self.is_scaled) is not bool:
+            raise SettingError(f"`is_scaled` must be True or False, got {self.is_scaled!r}")
         if self.interactions is not None and not _are_pairs(self.interactions):
             raise SettingError(
                 "`interactions` must be None for all, or a tuple of pairs of namespaces as in "
                 f"(('user', 'article'),), got {self.interactions!r}"
             )
+
+    def start(self) -> Scales | None:
+        """Return what is known of features before any data; None if they are not scaled."""
+        if not self.is_scaled:
+            return None
+        return Scales(
+            counts=np.zeros(self.size, np.float32),
+            names=np.zeros(_NUMBERS, np.uint64),
+            moments=np.zeros((_NUMBERS, 3)),
+            used=np.zeros(1, np.int64),
+        )
 
     @property
     def size(self) -> int:
@@ -101,6 +118,11 @@ class Hashing:
         return read(features, id, self.seed, interactions_of(self.interactions).codes, where)
 
     def _stacked(self, calls: Sequence[Call]) -> Contexts:
+        if self.is_scaled:
+            raise SettingError(
+                "`is_scaled` is for the service, which keeps what it has seen of features with its log; "
+                "make the bandit with Hashing(is_scaled=False)"
+            )
         for call in calls:
             _check_size(call)
         return Contexts(rows=rows_of(calls, self.bits, self.interactions), features=self.size)

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Mapping
-from math import asinh
+from math import nan
 from typing import Any, NamedTuple
 
 from rbmle.features.hashes import IGNORED, NOTHING, Remembered, remembered
@@ -10,6 +10,7 @@ from rbmle.features.mistakes import LARGEST, SPELLED, is_number, mistakes
 
 NO_NAMESPACE = ""  # of features that stand in none
 ID_NAMESPACE = "_id"  # names of a user that begin with _ are ignored, so no other is like it
+INDICATOR = nan  # of a feature that is there, and has no number
 ALONE, OTHER = 0, 1  # the codes of the 1s, and of a namespace without a code of its own
 
 _DEEPEST = 4  # levels at which features can stand: a list, a dictionary, a namespace, an array
@@ -22,7 +23,7 @@ class Group(NamedTuple):
 
     size: int
     hashes: bytes  # of 64 bits
-    values: bytes  # floats
+    values: bytes  # floats: numbers as they came, and INDICATOR for what is none
     codes: bytes  # of the features' namespaces, of 64 bits; empty if none are wanted
 
 
@@ -31,12 +32,11 @@ def read(
 ) -> Group:
     """Return the features of {namespace: {name: value}} or {name: value}, or of a list of such.
 
-    A number x is arcsinh(x) under its name: near 0 that is x, far away ± log 2|x|, so a number of any
-    size is taken, and unlike a running mean it depends on the number alone. A string is the indicator
-    of name=value; True, False and None are the strings "true", "false" and "null". A list is the
-    numbers name[0], name[1], …, and a string in it is as if it stood alone. Names and namespaces that
-    begin with _ are ignored. An id is the indicator of itself, unless it is None. `codes` are those of
-    some namespaces, if codes are wanted.
+    A number is read as it is, under its name; `rows_of` scales it. A string is the indicator of
+    name=value; True, False and None are the strings "true", "false" and "null". A list is the numbers
+    name[0], name[1], …, and a string in it is as if it stood alone. Names and namespaces that begin
+    with _ are ignored. An id is the indicator of itself, unless it is None. `codes` are those of some
+    namespaces, if codes are wanted.
 
     Raise FeatureError for what is none; `where` is how its message calls the features.
     """
@@ -80,10 +80,10 @@ def _group(
     features: object, id: str | None, known: Remembered, codes: dict[str, int] | None
 ) -> Group | None:
     """Return features, or None if there is something in them that is none."""
-    hashes, values = [NOTHING], [1.0]
+    hashes, values = [NOTHING], [INDICATOR]
     if id is not None:
         hashes.append(known[ID_NAMESPACE, "", id])
-        values.append(1.0)
+        values.append(INDICATOR)
     coded = [] if codes is None else [ALONE, codes.get(ID_NAMESPACE, OTHER)][: len(hashes)]
     items = [features] if type(features) is dict else features
     if not _take(items, known, codes, hashes, values, coded):
@@ -122,28 +122,28 @@ def _take(
                 if kind is str:
                     if h := known[namespace, name, value]:
                         hashes.append(h)
-                        values.append(1.0)
+                        values.append(INDICATOR)
                 elif (kind is float or kind is int) and -LARGEST <= value <= LARGEST:
                     if h := known[namespace, name, None]:
                         hashes.append(h)
-                        values.append(asinh(value))
+                        values.append(float(value))
                 elif kind is bool or value is None:
                     if h := known[namespace, name, SPELLED[value]]:
                         hashes.append(h)
-                        values.append(1.0)
+                        values.append(INDICATOR)
                 elif name[:1] == IGNORED:
                     continue
                 elif kind is dict and group is item:
                     groups.append((name, value))
                 elif kind is list and all(map(is_number, value)):
                     hashes += [known[namespace, name, i] for i in range(len(value))]
-                    values += map(asinh, value)
+                    values += map(float, value)
                 elif kind is list and all(type(x) is str or is_number(x) for x in value):
                     hashes += [
                         known[namespace, name, x if type(x) is str else i]
                         for i, x in enumerate(value)
                     ]
-                    values += [1.0 if type(x) is str else asinh(x) for x in value]
+                    values += [INDICATOR if type(x) is str else float(x) for x in value]
                 else:
                     return False
             if codes is not None:

@@ -12,7 +12,7 @@ from rbmle.policies.specification import policy_with
 from rbmle.service.access.budget import WORK_PER_SECOND, WorkBudget
 from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
 from rbmle.service.http.binding import Binding
-from rbmle.service.learning.model import DEFAULT_POLICY, bounded
+from rbmle.service.learning.model import BITS, DEFAULT_POLICY, bounded
 from rbmle.service.learning.start import CHECKPOINT_SECONDS, Start
 
 DATA = "rbmle-data"
@@ -22,9 +22,10 @@ KEYS_FILE = "keys.json"
 class Features(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """How JSON features become contexts."""
 
-    bits: int = 12
+    bits: int = BITS
     interactions: list[tuple[str, str]] | None = None
     ids_are_features: bool = True
+    is_scaled: bool = True
 
 
 class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -66,6 +67,7 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
                 bits=self.features.bits,
                 interactions=None if pairs is None else tuple(pairs),
                 ids_are_features=self.features.ids_are_features,
+                is_scaled=self.features.is_scaled,
             )
         try:
             configuration = (

@@ -108,7 +108,7 @@ class Linear:
     def load(self, model: bytes) -> Bandit:
         return Bandit.load(io.BytesIO(model))
 
-    def played(self, plays: Sequence[tuple[Decided, Play]]) -> Contexts:
+    def played(self, plays: Sequence[tuple[Decided, Play]], bandit: Bandit) -> Contexts:
         return per_arm(np.eye(2)[[play.chosen for _, play in plays]], 2)
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Int
 
 from rbmle.core.errors import FeatureError
-from rbmle.core.types import Contexts, Rows
+from rbmle.core.types import Contexts, Rows, Scales
 from rbmle.engine.feature_rows import feature_rows
 from rbmle.engine.json_features import MORE_FEATURES, NEW_FEATURES, NEW_ID, read_groups
 from rbmle.features.hashes import seed_bits
 from rbmle.features.hashing import MOST_PRODUCTS, Hashing
 from rbmle.features.reading import Group, joined, read
-from rbmle.features.rows import Call, Pairs, interactions_of, rows_of
+from rbmle.features.rows import Call, Pairs, interactions_of, rows_of, scale
 from rbmle.service.features.values import Features
 from rbmle.service.log.records import Features as Packed
 
@@ -37,22 +37,41 @@ class Offered(NamedTuple):
     features: list[Packed]
 
 
-def contexts_of(featuriser: Hashing, offers: Sequence[Offered]) -> Contexts:
-    """Return one row for each action of each call, from features as they were sent; raise FeatureError."""
-    rows = None if featuriser.interactions is not None else _read_by_kernel(featuriser, offers)
+def contexts_of(
+    featuriser: Hashing,
+    offers: Sequence[Offered],
+    scales: Scales | None = None,
+    *,
+    is_learning: bool = False,
+) -> Contexts:
+    """Return one row for each action of each call, from features as they were sent; raise FeatureError.
+
+    If it is learning, the scales follow the features of a call before they scale them.
+    """
+    rows = None
+    if featuriser.interactions is None:
+        rows = _read_by_kernel(featuriser, offers, scales, is_learning)
     if rows is None:
-        return read_by_python(featuriser, offers)
+        return read_by_python(featuriser, offers, scales, is_learning=is_learning)
     return Contexts(rows=rows, features=featuriser.size)
 
 
-def read_by_python(featuriser: Hashing, offers: Sequence[Offered]) -> Contexts:
+def read_by_python(
+    featuriser: Hashing,
+    offers: Sequence[Offered],
+    scales: Scales | None = None,
+    *,
+    is_learning: bool = False,
+) -> Contexts:
     """Return what `contexts_of` returns, read without a kernel; raise FeatureError."""
     calls = [call_of(featuriser, offered) for offered in offers]
-    rows = rows_of(calls, featuriser.bits, featuriser.interactions)
+    rows = rows_of(calls, featuriser.bits, featuriser.interactions, scales, is_learning)
     return Contexts(rows=rows, features=featuriser.size)
 
 
-def _read_by_kernel(featuriser: Hashing, offers: Sequence[Offered]) -> Rows | None:
+def _read_by_kernel(
+    featuriser: Hashing, offers: Sequence[Offered], scales: Scales | None, is_learning: bool
+) -> Rows | None:
     """Return a row for each action; None if a kernel cannot read them, or there are too many products."""
     pieces: list[Packed | bytes] = []
     kinds: list[int] = []
@@ -71,6 +90,7 @@ def _read_by_kernel(featuriser: Hashing, offers: Sequence[Offered]) -> Rows | No
     sizes = np.array([len(offered.ids) for offered in offers])
     if not is_read or _products(counts, sizes) > MOST_PRODUCTS:
         return None
+    scale(hashes, counts, sizes, scales, is_learning, values)
     chosen = interactions_of(None).chosen
     return feature_rows(hashes, values, counts, sizes, _NO_CODES, chosen, featuriser.bits)
 

@@ -36,8 +36,8 @@ class Model(Protocol):
         """Return the bandit of an Imported record."""
         ...
 
-    def played(self, plays: Sequence[tuple[Decided, Play]]) -> Contexts:
-        """Return the contexts of what was chosen in some slots."""
+    def played(self, plays: Sequence[tuple[Decided, Play]], bandit: Bandit) -> Contexts:
+        """Return the contexts of what was chosen in some slots, which a bandit learns next."""
         ...
 
 
@@ -162,7 +162,7 @@ class Fold:
         self._settled, self._is_fitted = [], []
         if self.model is None or self.bandit is None or not settled:
             return
-        contexts = self.model.played([(one.decided, one.play) for one in settled])
+        contexts = self.model.played([(one.decided, one.play) for one in settled], self.bandit)
         rewards = np.array([one.reward for one in settled])
         self.bandit.learn_all(contexts, rewards, is_fitted=is_fitted)
 

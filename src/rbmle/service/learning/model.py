@@ -12,15 +12,23 @@ from rbmle.core.saving import decode, encode, write
 from rbmle.core.types import Contexts, Encoding
 from rbmle.features import Hashing
 from rbmle.models.history import Memory
+from rbmle.models.ridge import Ridge
 from rbmle.policies.specification import policy_with
 from rbmle.service.features.offered import Offered, contexts_of
 from rbmle.service.log.records import NO_FEATURES, Decided, Features, Offer, Play
 
 DEFAULT_POLICY = "neural-rbmle-pc"
-# A third of the paper's m: at most 0.6 % less reward on three datasets, and half the time.
-DEFAULT_SETTINGS = "model.network=Network(width=32)"
+# By the worlds of benchmarks/worlds: clicks are noisy, and more steps learn them by heart. θ̂ is the walk's last
+# point, so a fit costs what its samples have, and not what the model has; W_1 starts as if slots were 4,096.
+DEFAULT_SETTINGS = (
+    "model.network=Network(width=32,fan_in=4096) model.training=Replay(steps=20,average=0)"
+)
+BITS, BITS_OF_AVERAGES, BITS_OF_RIDGES = 16, 12, 10  # of features, by what a fit costs
 MEMORY = Memory(keep="window", size=20_000)  # so that a service can run for ever
 MOST_WEIGHTS = 2**26  # in a layer
+MOST_RIDGE, QUICK_RIDGE = 2**13, 2**10  # slots of features of a policy with an exact V
+RIDGE_PER_SECOND = 1e9  # entries of V that are passed over, roughly
+SHARPNESS = 10.0
 FITS_PER_SECOND = 400  # of some 150 µs each: 6 % of a core
 DRAWS = 128  # that estimate the probabilities of a policy whose index is random
 
@@ -37,20 +45,45 @@ def default_policy() -> Policy[Any]:
     return bounded(policy_with(DEFAULT_POLICY, DEFAULT_SETTINGS))
 
 
+def default_featuriser(policy: Any = None) -> Hashing:
+    """Return how features are read where nothing is said, for a policy or for the default one.
+
+    It has fewer slots where the cost of learning grows with them: a policy that averages its walk passes
+    over all that was ever touched, and one with an exact V over slots × slots.
+    """
+    model = getattr(default_policy() if policy is None else policy, "model", None)
+    if isinstance(model, Ridge):
+        return Hashing(bits=BITS_OF_RIDGES, is_scaled=True)
+    is_averaged = getattr(getattr(model, "training", None), "average", 1.0) > 0
+    return Hashing(bits=BITS_OF_AVERAGES if is_averaged else BITS, is_scaled=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """The settings of a model; with the log, they are all that determines it."""
 
     policy: Policy[Any] = field(default_factory=default_policy)
-    featuriser: Hashing = field(default_factory=Hashing)
+    featuriser: Hashing = field(default_factory=default_featuriser)
     seed: int = 0
     fits_per_second: int = FITS_PER_SECOND  # of the log's clock; more are remembered only
+    sharpness: float = SHARPNESS  # γ = sharpness · √rounds, see `inverse_gaps`; 0: by ε alone
 
     def __post_init__(self) -> None:
         """Raise SettingError for a network that would not fit, or is never fitted."""
         if type(self.fits_per_second) is not int or self.fits_per_second < 1:
             raise SettingError(
                 f"`fits_per_second` must be an integer of at least 1, got {self.fits_per_second!r}"
+            )
+        if not 0 <= self.sharpness < float("inf"):
+            raise SettingError(
+                f"`sharpness` must be a finite number, 0 or more, got {self.sharpness!r}"
+            )
+        slots = self.featuriser.size
+        if self._is_ridge and slots > MOST_RIDGE:
+            raise SettingError(
+                f"{type(self.policy).__name__} keeps a matrix of {slots:,} × {slots:,} numbers for "
+                f"{slots:,} slots of features, which no machine can learn from; use at most "
+                f"{MOST_RIDGE.bit_length() - 1} bits, or a policy with a network"
             )
         network = getattr(getattr(self.policy, "model", None), "network", None)
         units = getattr(network, "width", 0)
@@ -60,6 +93,24 @@ class Model:
                 f"than {MOST_WEIGHTS:,} weights in a layer; use fewer units, or fewer bits"
             )
 
+    @property
+    def notice(self) -> str | None:
+        """Return what an operator should know of the cost of these settings; None: nothing."""
+        slots = self.featuriser.size
+        if not self._is_ridge or slots <= QUICK_RIDGE:
+            return None
+        per_second = max(1, round(RIDGE_PER_SECOND / slots**2))
+        return (
+            f"{type(self.policy).__name__} over {slots:,} slots of features passes over a matrix of "
+            f"{slots:,} × {slots:,} numbers for each observation, so it learns about {per_second:,} a second "
+            f"and falls behind if more come; use {QUICK_RIDGE.bit_length() - 1} bits, or a network"
+        )
+
+    @property
+    def _is_ridge(self) -> bool:
+        """Return whether the policy keeps an exact V."""
+        return isinstance(getattr(self.policy, "model", None), Ridge)
+
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON can hold them."""
         return {
@@ -67,6 +118,7 @@ class Model:
             "featuriser": asdict(self.featuriser),
             "seed": self.seed,
             "fits_per_second": self.fits_per_second,
+            "sharpness": self.sharpness,
         }
 
     @classmethod
@@ -87,34 +139,40 @@ class Model:
             featuriser=Hashing(**given),
             seed=value["seed"],
             fits_per_second=value.get("fits_per_second", FITS_PER_SECOND),
+            sharpness=value.get("sharpness", 0.0),
         )
 
     def start(self) -> Bandit:
         """Return the bandit before any data."""
         return Bandit(
             self.policy,
-            features=self.featuriser.size,
+            features=self.featuriser if self.featuriser.is_scaled else self.featuriser.size,
             seed=self.seed,
             encoding=Encoding.PER_ARM,
             draws=DRAWS,
         )
 
-    def contexts(self, offers: Sequence[Offered]) -> Contexts:
-        """Return one context for each action of each call; raise FeatureError for what cannot be read."""
-        return contexts_of(self.featuriser, offers)
+    def sharpness_of(self, bandit: Bandit) -> float:
+        """Return γ, by which a gap of the indices counts after what a bandit has learned."""
+        return self.sharpness * (bandit.round + 1) ** 0.5
 
-    def context(self, decided: Decided, play: Play) -> Contexts:
-        """Return the context of what was chosen."""
-        return self.played([(decided, play)])
+    def contexts(self, offers: Sequence[Offered], bandit: Bandit) -> Contexts:
+        """Return one context for each action of each call, as a bandit sees it.
 
-    def played(self, plays: Sequence[tuple[Decided, Play]]) -> Contexts:
-        """Return the context of what was chosen in each of some plays."""
-        return self.contexts(
-            [
-                offered(decided.context, play.features, [decided.actions[play.chosen]])
-                for decided, play in plays
-            ]
-        )
+        Raise FeatureError for what cannot be read.
+        """
+        return contexts_of(self.featuriser, offers, bandit.learner.scales)
+
+    def played(self, plays: Sequence[tuple[Decided, Play]], bandit: Bandit) -> Contexts:
+        """Return the context of what was chosen in each of some plays, for a bandit to learn.
+
+        Its scales learn from the features at once: in the order of the plays, each before it is scaled.
+        """
+        offers = [
+            offered(decided.context, play.features, [decided.actions[play.chosen]])
+            for decided, play in plays
+        ]
+        return contexts_of(self.featuriser, offers, bandit.learner.scales, is_learning=True)
 
     def warm_up(self, *, is_learning: bool = True) -> None:
         """Decide, and learn, once on a bandit of no use, so that no client waits for a compiler.
@@ -124,7 +182,7 @@ class Model:
         try:
             bandit = self.start()
             offers = [Offer(id=""), Offer(id="-")]
-            contexts = self.contexts([offered(NO_FEATURES, NO_FEATURES, offers)])
+            contexts = self.contexts([offered(NO_FEATURES, NO_FEATURES, offers)], bandit)
             bandit.weigh_all(contexts, [len(offers)], [""], 0.5)
             decision = bandit.decide(contexts, id="", floor=0.5)
             if is_learning:
@@ -137,6 +195,11 @@ class Model:
     def load(self, saved: bytes) -> Bandit:
         """Return a bandit that `saved` holds, if it is of this kind, or raise FileError."""
         bandit = Bandit.load(io.BytesIO(saved))
+        if (bandit.learner.scales is not None) != self.featuriser.is_scaled:
+            raise FileError(
+                "the features of the model are scaled, and those of this service are not, or the other way "
+                "round; use a model of a service with the same featuriser"
+            )
         wanted = (self.featuriser.size, Encoding.PER_ARM, None)
         if (bandit.features, bandit.encoding, bandit.arms) != wanted:
             raise FileError(

@@ -11,7 +11,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.features import Hashing
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.learning.model import Model, default_policy
+from rbmle.service.learning.model import Model, default_featuriser, default_policy
 from rbmle.service.log.base import Log, Row
 from rbmle.service.log.records import (
     OPERATOR,
@@ -45,7 +45,10 @@ class Start:
 def begin(log: Log, start: Start, told: Callable[[str], None]) -> None:
     """Write what a new log begins with, or what is to change in an old one; `told` hears what is not."""
     before = settings_of(log)
-    model = before.model or Model(policy=default_policy(), seed=secrets.randbits(63))
+    policy = start.policy or default_policy()
+    model = before.model or Model(
+        policy=policy, featuriser=default_featuriser(policy), seed=secrets.randbits(63)
+    )
     parts: dict[str, Any] = {
         "policy": start.policy,
         "featuriser": start.featuriser,
