@@ -23,6 +23,9 @@ class Rule(NamedTuple):
     seed: int
     floor: float  # ε
     draws: int  # that estimate the probabilities of a policy whose index is random
+    sharpness: float = (
+        0.0  # γ, by which a gap of the indices counts; 0: the largest index is played
+    )
 
 
 def weigh_all(
@@ -37,7 +40,8 @@ def weigh_all(
 
     What is chosen in a round depends on its contexts, its id and the state, not on the other rounds.
     The arm is drawn from (1 − ε) p + ε/n for a floor ε, where p is what the policy says, or 1 for the
-    largest index, in equal parts if several have it. Without either, there are no probabilities.
+    largest index, in equal parts if several have it. With a sharpness, p is by the gaps of the indices;
+    see `inverse_gaps`. Without any of these, there are no probabilities.
     """
     if len(ids) == 1:
         asked = [_asked(policy, state, contexts, ids[0], rule)]
@@ -80,7 +84,7 @@ def rank(
 
 def _chosen(asked: Sequence[Asked], ids: Sequence[str], rule: Rule) -> list[Chosen]:
     """Return what is drawn in each round; those with equally many arms are drawn together."""
-    if len(ids) == 1 and (only := _certain(*asked[0], rule.floor)) is not None:
+    if len(ids) == 1 and not rule.sharpness and (only := _certain(*asked[0], rule.floor)):
         return [only]
     found: list[Any] = [None] * len(ids)
     floor = rule.floor
@@ -88,7 +92,7 @@ def _chosen(asked: Sequence[Asked], ids: Sequence[str], rule: Rule) -> list[Chos
     for size in set(sizes):
         rounds = [i for i, n in enumerate(sizes) if n == size]
         indices = np.array([asked[i][0] for i in rounds])
-        chances = shares(indices)
+        chances = inverse_gaps(indices, rule.sharpness) if rule.sharpness else shares(indices)
         for row, i in enumerate(rounds):
             if (known := asked[i][1]) is not None:
                 chances[row] = known
@@ -97,7 +101,7 @@ def _chosen(asked: Sequence[Asked], ids: Sequence[str], rule: Rule) -> list[Chos
         uniforms = np.array([uniform(rule.seed, Purpose.CHOOSE, ids[i]) for i in rounds])
         places = drawn(chances, uniforms).tolist()
         for row, i in enumerate(rounds):
-            is_known = floor > 0 or asked[i][1] is not None
+            is_known = floor > 0 or rule.sharpness > 0 or asked[i][1] is not None
             found[i] = Chosen(places[row], indices[row], chances[row] if is_known else None)
     return found
 
@@ -121,6 +125,22 @@ def shares(indices: Float[np.ndarray, "rounds arms"]) -> Float[np.ndarray, "roun
     """
     wins = indices == indices.max(axis=1, keepdims=True)
     return wins / wins.sum(axis=1, keepdims=True)
+
+
+def inverse_gaps(
+    indices: Float[np.ndarray, "rounds arms"], sharpness: float
+) -> Float[np.ndarray, "rounds arms"]:
+    """Return 1/(K + γ (I_best − I_a)) for each of K arms, and what is left for the best, in equal parts.
+
+    Foster and Rakhlin, Beyond UCB, 2020. Arms between which the index hardly tells are played nearly
+    equally often, and what it is sure to be worse is hardly ever played.
+
+    >>> inverse_gaps(np.array([[0.5, 0.2, 0.5]]), 10.0).round(3).tolist()
+    [[0.417, 0.167, 0.417]]
+    """
+    gaps = indices.max(axis=1, keepdims=True) - indices
+    chances = 1 / (indices.shape[1] + sharpness * gaps)
+    return chances + shares(indices) * (1 - chances.sum(axis=1, keepdims=True))
 
 
 def drawn(

@@ -61,9 +61,10 @@ def _play_all(
     """Choose in each round, as if it were alone."""
     if not rounds:
         return []
-    contexts = published.model.contexts([round.offered for round in rounds])
+    contexts = published.model.contexts([round.offered for round in rounds], published.bandit)
     sizes, seeds = [len(round.eligible) for round in rounds], [round.seed for round in rounds]
-    chosen = published.bandit.weigh_all(contexts, sizes, seeds, configuration.exploration)
+    bandit, sharpness = published.bandit, published.model.sharpness_of(published.bandit)
+    chosen = bandit.weigh_all(contexts, sizes, seeds, configuration.exploration, sharpness)
     return [_play(round, one, configuration) for round, one in zip(rounds, chosen, strict=True)]
 
 
