@@ -49,7 +49,13 @@ def play(
         _append(fold, log, [(id, Rewarded(values={"": reward})) for id, reward in due], time)
         assert fold.bandit is not None
         assert isinstance(fold.model, Model)
-        published = Published(fold.model, fold.bandit, fold.seq, time)
+        published = Published(
+            model=fold.model,
+            bandit=fold.bandit,
+            configuration=configuration,
+            seq=fold.seq,
+            time=time,
+        )
         names = [f"e{len(rewards) + i}" for i in range(len(some))]
         requests = [_request(name, event) for name, event in zip(names, some, strict=True)]
         decided: list[tuple[str, Record]] = []

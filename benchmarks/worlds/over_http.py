@@ -45,8 +45,8 @@ async def _visit(client: httpx.AsyncClient, number: int, event: Event) -> float:
     own = zip(event.ids, event.actions, strict=True)
     body: dict[str, Any] = {
         "event": f"e{number}",
-        "context": [event.context],
-        "actions": [{"id": id, "features": [features]} for id, features in own],
+        "context": event.context,
+        "actions": [{"id": id, "features": features} for id, features in own],
     }
     answer = (await client.post("/v1/rank", json=body)).raise_for_status().json()
     reward = event.reward(event.ids.index(answer["chosen"]))

@@ -81,7 +81,8 @@ def twenty_articles(rng: Generator) -> Iterator[Event]:
 def no_features(rng: Generator) -> Iterator[Event]:
     """Eight actions that are known by their ids alone."""
     taste, quality = rng.normal(size=(6, 8)), rng.normal(size=8)
-    ids, actions = [f"a{i}" for i in range(8)], [{} for _ in range(8)]
+    ids = [f"a{i}" for i in range(8)]
+    actions: list[Named] = [{} for _ in range(8)]
     while True:
         segment, device = rng.integers(6), rng.integers(3)
         user = {"segment": f"s{segment}", "device": f"d{device}"}

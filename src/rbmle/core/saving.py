@@ -24,9 +24,11 @@ from rbmle.core.files import written_whole
 from rbmle.core.learning import Learned
 from rbmle.core.policy import Policy
 from rbmle.core.trees import leaves, replaced
+from rbmle.core.types import Scales
 
 FORMAT = "rbmle bandit"
-VERSION = 2
+VERSION, WITHOUT_ROWS = 3, 2  # a file that has all rows of its arrays can be read as before
+LARGE = 2**18  # numbers in an array of which only the rows that moved are saved
 MANIFEST = "manifest.json"
 Parts = tuple[dict[str, np.ndarray], dict[str, float | int], int]
 OURS = "rbmle."  # the only package whose classes a file may name
@@ -46,12 +48,11 @@ def write(bandit: Bandit, file: BinaryIO) -> None:
 
 def _write(bandit: Bandit, file: BinaryIO) -> None:
     """Write a bandit that nobody changes meanwhile."""
-    arrays, numbers = leaves(bandit.state)
-    if bandit.learner.scales is not None:
-        arrays |= leaves(bandit.learner.scales, "scales")[0]
+    arrays, numbers, _ = parts_of(bandit)
+    rows = _moved_rows(bandit, arrays)
     manifest = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if rows else WITHOUT_ROWS,
         "policy": encode(bandit.policy),
         "encoding": bandit.encoding.value,
         "features": bandit.features
@@ -68,26 +69,77 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
         else [a for a in bandit.arms.ids if a in bandit.arms.retired],
         "arrays": sorted(arrays),
         "numbers": numbers,
-    }
+    } | ({"rows": sorted(rows)} if rows else {})
     with zipfile.ZipFile(file, "w") as zipped:
         zipped.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest, indent=1))
         for name in sorted(arrays):
-            undated = zipfile.ZipInfo(f"{name}.npy")
-            with zipped.open(undated, "w", force_zip64=True) as entry:
-                np.lib.format.write_array(entry, arrays[name], allow_pickle=False)
+            array = arrays[name]
+            if name in rows:
+                _put(zipped, f"{name}.rows", rows[name])
+                array = array[rows[name]]
+            _put(zipped, name, array)
+
+
+def _put(zipped: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+    """Write an array under its name, without a date."""
+    with zipped.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
+        np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def _moved_rows(bandit: Bandit, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return, for each large array, the rows that differ from those before any data, if most do not.
+
+    With hashed features, few rows of W_1 are ever touched; the others are made again when it is loaded.
+    """
+    large = [name for name, array in arrays.items() if array.size >= LARGE]
+    if not large:
+        return {}
+    before, _, _ = parts_of(_untaught(bandit))
+    found = {}
+    for name in large:
+        array, start = arrays[name], before[name]
+        if array.shape != start.shape or array.dtype != start.dtype:
+            continue
+        bits = np.dtype(f"u{array.itemsize}")  # to which −0 is not 0, and NaN is itself
+        differs = (array.view(bits) != start.view(bits)).reshape(len(array), -1).any(axis=1)
+        if 2 * np.count_nonzero(differs) < len(array):
+            found[name] = np.flatnonzero(differs)
+    return found
+
+
+def _untaught(bandit: Bandit) -> Bandit:
+    """Return a bandit with the same settings, before any data."""
+    return Bandit(
+        bandit.policy,
+        arms=None if bandit.arms is None else bandit.arms.ids,
+        features=bandit.encoder,
+        seed=bandit.seed,
+        encoding=bandit.encoding,
+        floor=bandit.floor,
+        draws=bandit.draws,
+    )
 
 
 def snapshot_of(snapshot: Bandit, parts: Parts) -> Bandit:
     """Return a snapshot with the parts of another one of the same settings; nothing is copied."""
     arrays, numbers, round = parts
     now = snapshot.learner.now
-    learned = Learned(state=replaced(now.state, arrays, numbers), arms=now.arms, round=round)
+    state, scales = replaced(now.state, arrays, numbers), _scales(now, arrays)
+    learned = Learned(state=state, arms=now.arms, round=round, scales=scales)
     return snapshot._with(snapshot.learner.with_learned(learned))
 
 
 def parts_of(snapshot: Bandit) -> Parts:
     """Return what a snapshot decides by: arrays and numbers by name, and its round."""
-    return *leaves(snapshot.state), snapshot.round
+    arrays, numbers = leaves(snapshot.state)
+    if (scales := snapshot.learner.scales) is not None:
+        arrays |= leaves(scales, "scales")[0]
+    return arrays, numbers, snapshot.round
+
+
+def _scales(now: Learned, arrays: dict[str, np.ndarray]) -> Scales | None:
+    """Return the scales among some arrays; None where nothing is scaled."""
+    return None if now.scales is None else replaced(now.scales, arrays, {}, "scales")
 
 
 def load(
@@ -102,12 +154,9 @@ def load(
             _check(path, manifest)
             policy = _part("policy", path, manifest, policy)
             features = _part("features", path, manifest, features)
-            arrays = {}
-            for name in manifest["arrays"]:
-                with zipped.open(f"{name}.npy") as entry:
-                    arrays[name] = np.lib.format.read_array(entry, allow_pickle=False)
-                    entry.read()  # to its end, where the checksum is compared
-        return _rebuilt(manifest, policy, features, arrays)
+            arrays = {name: _get(zipped, name) for name in manifest["arrays"]}
+            rows = {name: _get(zipped, f"{name}.rows") for name in manifest.get("rows", ())}
+        return _rebuilt(manifest, policy, features, arrays, rows)
     except FileError:
         raise
     except (
@@ -125,6 +174,14 @@ def load(
             f"{where} is not a saved bandit, or it is damaged ({type(error).__name__}: {error}); "
             "use a file that Bandit.save wrote, or an older copy of this one"
         ) from error
+
+
+def _get(zipped: zipfile.ZipFile, name: str) -> np.ndarray:
+    """Return the array under a name."""
+    with zipped.open(f"{name}.npy") as entry:
+        array = np.lib.format.read_array(entry, allow_pickle=False)
+        entry.read()  # to its end, where the checksum is compared
+    return array
 
 
 def encode(value: Any) -> Any:
@@ -173,7 +230,7 @@ def _check(path: Any, manifest: Any) -> None:
             f"{path} is of version {manifest['version']}, but this rbmle reads up to {VERSION}; "
             "install a later rbmle"
         )
-    if manifest["version"] < VERSION:
+    if manifest["version"] < WITHOUT_ROWS:
         raise FileError(
             f"{path} is of version {manifest['version']}, whose models were laid out differently, and this "
             f"rbmle reads version {VERSION}; learn again from the log, or use the rbmle that wrote it"
@@ -202,8 +259,9 @@ def _rebuilt(
     policy: Policy[Any],
     features: int | Encoder,
     arrays: dict[str, np.ndarray],
+    rows: dict[str, np.ndarray],
 ) -> Bandit:
-    """Return a bandit with the state of a file."""
+    """Return a bandit with the state of a file; some arrays have only these rows in it."""
     bandit = Bandit(
         policy,
         arms=None if manifest["arms"] is None else manifest["arms"],
@@ -217,7 +275,10 @@ def _rebuilt(
     if learner.now.arms is not None:
         learner.now.arms = Arms(ids=tuple(manifest["arms"]), retired=frozenset(manifest["retired"]))
     learner.decisions, learner.now.round = manifest["decisions"], manifest["round"]
+    before, _, _ = parts_of(bandit)
+    for name, moved in rows.items():
+        before[name][moved] = arrays[name]
+        arrays[name] = before[name]
     learner.now.state = replaced(learner.now.state, arrays, manifest["numbers"])
-    if bandit.learner.scales is not None:
-        learner.now.scales = replaced(bandit.learner.scales, arrays, {}, "scales")
+    learner.now.scales = _scales(learner.now, arrays)
     return bandit

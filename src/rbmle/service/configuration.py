@@ -59,7 +59,7 @@ class ConfigurationJSON(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     reward_wait_time: str = "PT10M"
     default_reward: float = 0.0
     reward_aggregation: str = "earliest"
-    exploration: float = 0.2
+    exploration: float = 0.02
     learning_mode: str = "Online"
     log_retention_days: int = FOREVER
     model_export_frequency: str = "PT5M"
@@ -77,7 +77,9 @@ class ServiceConfiguration:
     reward_wait_time: timedelta = timedelta(minutes=10)
     default_reward: float = 0.0  # of an event without a reward in that time
     reward_aggregation: Aggregation = Aggregation.EARLIEST
-    exploration: float = 0.2  # the part of all decisions that explores, 0 … 1
+    exploration: float = (
+        0.02  # ε, the part of all decisions that is drawn at random, at least; 0 … 1
+    )
     learning_mode: LearningMode = LearningMode.ONLINE
     log_retention_days: int = FOREVER
     model_export_frequency: timedelta = timedelta(minutes=5)

@@ -98,6 +98,8 @@ class Learner:
         self._origin = origin_of(self.log)
         settings = settings_of(self.log)
         assert settings.model is not None  # every log begins with one
+        if settings.model.notice is not None:
+            self.told(settings.model.notice)
         with ThreadPoolExecutor(1) as beside:  # kernels are loaded while the checkpoint is read
             warm = beside.submit(_warm_up, settings.model)
             found = self._restored()
