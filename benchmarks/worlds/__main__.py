@@ -13,7 +13,8 @@ from benchmarks.worlds.worlds import EVENTS, WORLDS, Event
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning.model import Model
 
-LATE = int(in_process.PER_SECOND * over_http.WAIT_SECONDS)  # events between a rank and its reward
+WAIT = timedelta(seconds=over_http.WAIT_SECONDS)  # for a click
+LATE = int(in_process.PER_SECOND * over_http.WAIT_SECONDS)  # events that come in that time
 
 
 def main(
@@ -49,9 +50,7 @@ def _row(name: str, seeds: int, events: int, in_one_process: bool, exploration: 
                 stream,
                 LATE,
                 Model(seed=seed),
-                ServiceConfiguration(
-                    exploration=exploration, reward_wait_time=timedelta(minutes=10)
-                ),
+                ServiceConfiguration(exploration=exploration, reward_wait_time=WAIT),
             )
         else:
             ours = over_http.play(stream, in_process.PER_SECOND, ["--seed", str(seed)])

@@ -34,7 +34,10 @@ TOGETHER = 20  # events between two published models: a tenth of a second
 def play(
     events: Iterable[Event], late: int, model: Model, configuration: ServiceConfiguration
 ) -> np.ndarray:
-    """Return what the service earns in each event, if it learns each about `late` events later."""
+    """Return what the service earns in each event, if its reward, 0 too, is known `late` events later.
+
+    The wait of the configuration has to be about as long, but not shorter.
+    """
     log, time = MemoryLog(), 1_000_000
     fold = Fold(log=log, make=Model.from_json)
     begin: list[Record] = [
@@ -45,7 +48,8 @@ def play(
     waiting: deque[tuple[str, float]] = deque()
     rewards: list[float] = []
     for some in _parts(iter(events)):
-        due = [waiting.popleft() for _ in range(len(waiting) + len(some) - late)]
+        # A publication earlier than that, since a reward at the very end of its wait would be too late.
+        due = [waiting.popleft() for _ in range(len(waiting) + 2 * TOGETHER - late)]
         _append(fold, log, [(id, Rewarded(values={"": reward})) for id, reward in due], time)
         assert fold.bandit is not None
         assert isinstance(fold.model, Model)
