@@ -100,11 +100,17 @@ def _moved_rows(bandit: Bandit, arrays: dict[str, np.ndarray]) -> dict[str, np.n
         array, start = arrays[name], before[name]
         if array.shape != start.shape or array.dtype != start.dtype:
             continue
-        bits = np.dtype(f"u{array.itemsize}")  # to which −0 is not 0, and NaN is itself
-        differs = (array.view(bits) != start.view(bits)).reshape(len(array), -1).any(axis=1)
-        if 2 * np.count_nonzero(differs) < len(array):
-            found[name] = np.flatnonzero(differs)
+        rows = moved_rows(array, start)
+        if 2 * len(rows) < len(array):
+            found[name] = rows
     return found
+
+
+def moved_rows(array: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return the rows of an array that are not, bit for bit, what they were at its start."""
+    bits = np.dtype(f"u{array.itemsize}")  # to which −0 is not 0, and NaN is itself
+    differs = (array.view(bits) != start.view(bits)).reshape(len(array), -1).any(axis=1)
+    return np.flatnonzero(differs)
 
 
 def _untaught(bandit: Bandit) -> Bandit:

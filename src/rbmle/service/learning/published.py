@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from rbmle.core.bandit import Bandit
-from rbmle.core.saving import parts_of, snapshot_of
+from rbmle.core.saving import moved_rows, parts_of, snapshot_of
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning.model import Model
 
@@ -101,10 +101,9 @@ def _untaught(settings: bytes) -> Bandit:
 def _difference(array: np.ndarray, before: np.ndarray | None) -> Array | None:
     """Return what differs from an array before any data; None if nothing does."""
     kind = (array.dtype.str, array.shape)
-    if before is None or before.shape != array.shape or not array.ndim:
+    if before is None or before.shape != array.shape or not array.size:
         return Array(*kind, None, array.tobytes())
-    differs = (array != before).reshape(len(array), -1).any(axis=1) if array.size else np.empty(0)
-    rows = np.flatnonzero(differs)
+    rows = moved_rows(array, before)
     if not len(rows):
         return None
     if len(rows) > DENSE * len(array):
