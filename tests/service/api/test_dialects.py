@@ -14,6 +14,7 @@ from msgspec import Raw
 import rbmle.service
 from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.native import bodies as native
+from rbmle.service.api.native import routes as native_routes
 from rbmle.service.api.native.openapi import openapi
 from rbmle.service.api.personalizer import bodies as personalizer
 from rbmle.service.api.personalizer.errors import (
@@ -163,8 +164,8 @@ def test_every_operation_is_called_by_some_client() -> None:
 def test_an_event_id_comes_as_it_is(prefix: str, event: str) -> None:
     assert asked("POST", f"{prefix}/events/{quote(event, safe='')}/reward").id == event
     assert asked("POST", f"{prefix}/multislot/events/{quote(event, safe='')}/activate").id == event
-    native_route = native.route("GET", f"/v1/events/{quote(event, safe='')}".encode())
-    assert isinstance(native_route, native.Route)
+    native_route = native_routes.route("GET", f"/v1/events/{quote(event, safe='')}".encode())
+    assert isinstance(native_route, native_routes.Route)
     assert native_route.id == event
 
 
@@ -221,7 +222,7 @@ def test_a_method_that_is_not_there_names_those_that_are() -> None:
         ("x-ms-error-code", "MethodNotAllowed"),
         ("allow", "DELETE, GET, PUT"),
     )
-    here = native.route("DELETE", b"/v1/configuration")
+    here = native_routes.route("DELETE", b"/v1/configuration")
     assert isinstance(here, Problem)
     assert (here.status, here.code, here.allow) == (
         405,
@@ -235,7 +236,7 @@ def test_a_method_that_is_not_there_names_those_that_are() -> None:
 )
 def test_paths_of_others_are_left_to_them(path: bytes) -> None:
     assert personalizer.route("POST", path, b"") is None
-    assert native.route("POST", path) is None
+    assert native_routes.route("POST", path) is None
 
 
 PIECES = st.lists(
@@ -262,10 +263,10 @@ PIECES = st.lists(
 
 @given(st.sampled_from(["GET", "POST", "", "é"]) | st.text(), st.binary() | PIECES, st.binary())
 def test_no_path_is_too_strange_to_route(method: str, raw_path: bytes, query: bytes) -> None:
-    for dialect in (personalizer.route, native.route):
+    for dialect in (personalizer.route, native_routes.route):
         for path in (raw_path, b"/v1/" + raw_path, b"/personalizer/v1.0/" + raw_path):
             found = dialect(method, path, query)
-            assert found is None or isinstance(found, Problem | Route | native.Route)
+            assert found is None or isinstance(found, Problem | Route | native_routes.Route)
             if isinstance(found, Problem):
                 assert found.status in {400, 404, 405}
                 assert encode_problem(found, personalizer.version_of(path))
@@ -578,7 +579,7 @@ def test_codes_are_distinct_and_every_fault_has_one() -> None:
     assert len({code.code for code in ErrorCode}) == len(ErrorCode)
     assert set(CODES) == set(Fault)
     for what in Fault:
-        assert fault(what, "x").status == what.value == native.fault(what, "x").status
+        assert fault(what, "x").status == what.value == native_routes.fault(what, "x").status
 
 
 def test_the_version_to_answer_in_is_known_before_the_route() -> None:
@@ -784,7 +785,7 @@ def test_native_answers_are_small() -> None:
     assert native.encode_status(status) == (
         b'{"version":"0.1.0","records":10,"learned":7,"backlog":3,"observations":3}'
     )
-    assert native.encode_problem(native.fault(Fault.THROTTLED, "wait")) == (
+    assert native.encode_problem(native_routes.fault(Fault.THROTTLED, "wait")) == (
         b'{"error":{"code":"throttled","message":"wait"}}'
     )
 

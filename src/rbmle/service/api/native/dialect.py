@@ -4,8 +4,8 @@ from functools import partial
 
 from rbmle.service.api.base import MOST_BYTES, Decoded, Reply
 from rbmle.service.api.faults import Fault, Problem, RefusedError
-from rbmle.service.api.native import bodies
-from rbmle.service.api.native.bodies import Operation, Route
+from rbmle.service.api.native import bodies, routes
+from rbmle.service.api.native.routes import Operation, Route
 from rbmle.service.api.operations import Operations
 from rbmle.service.deciding.requests import RankAnswer
 
@@ -14,11 +14,11 @@ class Native:
     """Our own wire format; keeps the promise of a dialect."""
 
     checks_rewards = True
-    request_header = bodies.REQUEST_HEADER.encode()
+    request_header = routes.REQUEST_HEADER.encode()
 
     def route(self, method: str, path: bytes, query: bytes) -> Route | Problem:
         """Return what is asked, or why that cannot be."""
-        route = bodies.route(method, path, query)
+        route = routes.route(method, path, query)
         return self.fault(Fault.NOT_FOUND, "there is nothing here") if route is None else route
 
     def most_bytes(self, route: Route) -> int:
@@ -64,7 +64,7 @@ class Native:
 
     def fault(self, what: Fault, message: str) -> Problem:
         """Return the refusal of what can go wrong whatever is asked."""
-        return bodies.fault(what, message)
+        return routes.fault(what, message)
 
     def refuse(self, problem: Problem, path: bytes) -> Reply:
         """Return the reply of a refusal."""

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from rbmle.service.api.faults import Fault
-from rbmle.service.api.native.bodies import PREFIX, REQUEST_HEADER, SUCCESS, TABLE, Operation
+from rbmle.service.api.native.routes import PREFIX, REQUEST_HEADER, SUCCESS, TABLE, Operation
 from rbmle.service.api.native.wire import (
     NO_CONTROLS,
     ErrorBody,
