@@ -14,11 +14,8 @@ from rbmle.service.configuration import (
     LearningMode,
     ServiceConfiguration,
     Settle,
-    format_date,
-    format_duration,
-    parse_date,
-    parse_duration,
 )
+from rbmle.service.iso8601 import format_date, format_duration, parse_date, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,16 @@
 """How the service decides and learns: a value, checked when it is made, and its JSON."""
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self, TypeVar
 
 import msgspec
 
 from rbmle.core.errors import RBMLEError
+from rbmle.service.iso8601 import format_date, format_duration, parse_date, parse_duration
 
 SHORTEST_WAIT = timedelta(seconds=5)
 LONGEST_WAIT = timedelta(days=2)
@@ -199,72 +199,6 @@ class ServiceConfiguration:
                 "the reward wait time, default reward, reward aggregation or settle; change the mode "
                 "first, and these in a second call",
             )
-
-
-_DURATION = re.compile(
-    r"P(?=.)(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?"
-    r"(?:T(?=.)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?",
-    re.ASCII,
-)
-
-
-def parse_duration(text: str) -> timedelta:
-    """Return an ISO 8601 duration; a year has 365 days and a month 30, as .NET counts them.
-
-    >>> parse_duration("P1DT2H")
-    datetime.timedelta(days=1, seconds=7200)
-    """
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise ValueError(
-            f"{text!r} is no duration; write it as ISO 8601 does, for example PT10M or P1D"
-        )
-    years, months, weeks, days, hours, minutes = (int(part or 0) for part in found.groups()[:6])
-    try:
-        return timedelta(
-            days=365 * years + 30 * months + 7 * weeks + days,
-            hours=hours,
-            minutes=minutes,
-            seconds=float(found[7] or 0),
-        )
-    except OverflowError:
-        raise ValueError(
-            f"{text!r} is longer than any clock runs; give a shorter duration"
-        ) from None
-
-
-def format_duration(duration: timedelta) -> str:
-    """Return a duration in ISO 8601, in days and smaller units, as .NET writes it.
-
-    >>> format_duration(timedelta(days=1, minutes=90))
-    'P1DT1H30M'
-    """
-    if duration < timedelta(0):
-        return "-" + format_duration(-duration)
-    minutes, seconds = divmod(duration.seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    fraction = f".{duration.microseconds:06}".rstrip("0") if duration.microseconds else ""
-    clock = f"{hours}H" * (hours > 0) + f"{minutes}M" * (minutes > 0)
-    if seconds or fraction:
-        clock += f"{seconds}{fraction}S"
-    day = f"{duration.days}D" if duration.days else ""
-    return f"P{day}T{clock}" if clock else f"P{day}" if day else "PT0S"
-
-
-def parse_date(text: str) -> datetime:
-    """Return an ISO 8601 date, with or without a time; without a zone it is UTC."""
-    try:
-        date = datetime.fromisoformat(text)
-        return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValueError(
-            f"{text!r} is no date; write it as ISO 8601 does, for example 2019-01-19T00:00:00Z"
-        ) from None
-
-
-def format_date(date: datetime) -> str:
-    """Return a date in UTC, as `2019-01-19T00:00:00Z`."""
-    return date.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _plain(value: object) -> object:

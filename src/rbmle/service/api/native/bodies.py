@@ -20,12 +20,7 @@ from rbmle.service.api.native.wire import (
     SlotAnswerBody,
     StatusBody,
 )
-from rbmle.service.configuration import (
-    ConfigurationError,
-    ConfigurationJSON,
-    ServiceConfiguration,
-    format_date,
-)
+from rbmle.service.configuration import ConfigurationError, ConfigurationJSON, ServiceConfiguration
 from rbmle.service.deciding.requests import (
     ONLY_SLOT,
     Action,
@@ -39,6 +34,7 @@ from rbmle.service.deciding.requests import (
     StatusAnswer,
     check_event,
 )
+from rbmle.service.iso8601 import format_date
 from rbmle.service.log.records import NO_FEATURES, Features
 
 _RANK = msgspec.json.Decoder(RankBody)

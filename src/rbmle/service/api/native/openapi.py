@@ -25,9 +25,9 @@ from rbmle.service.configuration import (
     ConfigurationJSON,
     LearningMode,
     Settle,
-    format_duration,
 )
 from rbmle.service.deciding.requests import LONGEST_ID
+from rbmle.service.iso8601 import format_duration
 
 _REF = "#/components/schemas/{name}"
 

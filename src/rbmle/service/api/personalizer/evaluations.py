@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rbmle.service.api.personalizer.routes import Version
-from rbmle.service.configuration import format_date, format_duration
+from rbmle.service.iso8601 import format_date, format_duration
 
 EXPANDING_MINUTES = 5
 

@@ -14,13 +14,8 @@ from rbmle.service.api.personalizer.wire import (
     ConfigurationBody,
     PolicyBody,
 )
-from rbmle.service.configuration import (
-    ConfigurationError,
-    ConfigurationJSON,
-    ServiceConfiguration,
-    format_date,
-    format_duration,
-)
+from rbmle.service.configuration import ConfigurationError, ConfigurationJSON, ServiceConfiguration
+from rbmle.service.iso8601 import format_date, format_duration
 
 _CONFIGURATION = msgspec.json.Decoder(ConfigurationBody)
 _POLICY = msgspec.json.Decoder(PolicyBody)

@@ -1,0 +1,69 @@
+"""Durations and dates as ISO 8601 writes them."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_DURATION = re.compile(
+    r"P(?=.)(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?"
+    r"(?:T(?=.)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?",
+    re.ASCII,
+)
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return an ISO 8601 duration; a year has 365 days and a month 30, as .NET counts them.
+
+    >>> parse_duration("P1DT2H")
+    datetime.timedelta(days=1, seconds=7200)
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            f"{text!r} is no duration; write it as ISO 8601 does, for example PT10M or P1D"
+        )
+    years, months, weeks, days, hours, minutes = (int(part or 0) for part in found.groups()[:6])
+    try:
+        return timedelta(
+            days=365 * years + 30 * months + 7 * weeks + days,
+            hours=hours,
+            minutes=minutes,
+            seconds=float(found[7] or 0),
+        )
+    except OverflowError:
+        raise ValueError(
+            f"{text!r} is longer than any clock runs; give a shorter duration"
+        ) from None
+
+
+def format_duration(duration: timedelta) -> str:
+    """Return a duration in ISO 8601, in days and smaller units, as .NET writes it.
+
+    >>> format_duration(timedelta(days=1, minutes=90))
+    'P1DT1H30M'
+    """
+    if duration < timedelta(0):
+        return "-" + format_duration(-duration)
+    minutes, seconds = divmod(duration.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    fraction = f".{duration.microseconds:06}".rstrip("0") if duration.microseconds else ""
+    clock = f"{hours}H" * (hours > 0) + f"{minutes}M" * (minutes > 0)
+    if seconds or fraction:
+        clock += f"{seconds}{fraction}S"
+    day = f"{duration.days}D" if duration.days else ""
+    return f"P{day}T{clock}" if clock else f"P{day}" if day else "PT0S"
+
+
+def parse_date(text: str) -> datetime:
+    """Return an ISO 8601 date, with or without a time; without a zone it is UTC."""
+    try:
+        date = datetime.fromisoformat(text)
+        return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{text!r} is no date; write it as ISO 8601 does, for example 2019-01-19T00:00:00Z"
+        ) from None
+
+
+def format_date(date: datetime) -> str:
+    """Return a date in UTC, as `2019-01-19T00:00:00Z`."""
+    return date.astimezone(UTC).isoformat().replace("+00:00", "Z")
