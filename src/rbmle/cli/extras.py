@@ -20,6 +20,7 @@ EXTRAS = {
     "serve": (
         "apsw",
         "httptools",
+        "jinja2",
         "msgspec",
         "prometheus_client",
         "pyarrow",

@@ -63,8 +63,11 @@ def _play_all(
         return []
     contexts = published.model.contexts([round.offered for round in rounds], published.bandit)
     sizes, seeds = [len(round.eligible) for round in rounds], [round.seed for round in rounds]
-    bandit, sharpness = published.bandit, published.model.sharpness_of(published.bandit)
-    chosen = bandit.weigh_all(contexts, sizes, seeds, configuration.exploration, sharpness)
+    bandit, floor = published.bandit, configuration.exploration
+    sharpness = (
+        published.model.sharpness_of(bandit) if floor > 0 else 0.0
+    )  # 0 is no exploration at all
+    chosen = bandit.weigh_all(contexts, sizes, seeds, floor, sharpness)
     return [_play(round, one, configuration) for round, one in zip(rounds, chosen, strict=True)]
 
 
