@@ -41,8 +41,6 @@ from rbmle.service.log.writer import Writer
 
 _EVENTS = uuid.UUID("6f0d2a0e-7c0b-4d4e-9a55-2f1d0b8f3c11")  # of ids that are made from keys
 
-_PLAIN = (Decided, Rewarded)  # records in which JSON changes nothing
-
 
 class ConflictError(RBMLEError):
     """A request whose key or event stands for another one."""
@@ -171,8 +169,7 @@ class Decider:
 
 def _row(event: str, request: str | None, record: Record) -> Row:
     now = time.time_ns() // 1_000_000
-    at_hand = record if isinstance(record, _PLAIN) else None
-    return Row(kind_of(record), event, request, now, encoded(record), at_hand)
+    return Row(kind_of(record), event, request, now, encoded(record))
 
 
 def _fresh_ids() -> Callable[[], str]:

@@ -12,9 +12,6 @@ Decision = tuple[Stored, Decided]
 
 def record_of(stored: Stored) -> Record:
     """Return what a row of the log says."""
-    record = stored.row.record
-    if isinstance(record, Record):
-        return record
     return decoded(stored.row.kind, stored.row.payload)
 
 

@@ -1,7 +1,7 @@
 """What a log promises: rows in one order, stored all or none, and never lost once acknowledged."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 KEY_BYTES = 2048  # PostgreSQL indexes keys of up to 2704 bytes
@@ -21,7 +21,6 @@ class Row:
     request: str | None
     time: int  # milliseconds since the epoch
     payload: bytes
-    record: object = field(default=None, compare=False, repr=False)  # what it says, if at hand
 
     def __post_init__(self) -> None:
         for name, text in (("kind", self.kind), ("event", self.event), ("request", self.request)):

@@ -4,11 +4,11 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol, overload
 
-from rbmle.service.log.base import Log, Row, Stored
+from rbmle.service.log.base import Log, Row
 from rbmle.service.log.errors import DuplicateRequest
 from rbmle.service.log.outage import Failure, Outage
 from rbmle.service.log.timings import Timings
@@ -31,15 +31,11 @@ class Done(Protocol):
 Call = tuple[Sequence[Row], Done]
 
 
-def _forget(stored: list[Stored]) -> None:
-    """Do nothing with what was stored."""
-
-
 class Writer:
-    """The only one that appends to the log; what it has answered is on disk."""
+    """The only thread of a process that appends to the log; what it has answered is on disk."""
 
-    def __init__(self, log: Log, stored: Callable[[list[Stored]], None] = _forget) -> None:
-        """Start the thread; `stored` is given what each transaction stored, in that thread."""
+    def __init__(self, log: Log) -> None:
+        """Start the thread."""
         self.log = log
         self._outage = Outage("write the log")
         self.timings = Timings()  # of transactions, in seconds
@@ -47,7 +43,6 @@ class Writer:
         self.writing_since: float | None = (
             None  # by time.monotonic(); None while it waits for calls
         )
-        self._stored = stored
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="rbmle-writer", daemon=True)
         self._thread.start()
@@ -112,7 +107,6 @@ class Writer:
         self._outage.worked()
         self.last = first + len(rows) - 1
         self.timings.add(time.perf_counter() - begun)
-        self._stored([Stored(seq, row) for seq, row in enumerate(rows, first)])
         for some, done in calls:
             done.set_result(first)
             first += len(some)
