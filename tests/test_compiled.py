@@ -97,6 +97,17 @@ def test_a_cache_outlives_another_installation_of_the_same_source(
     assert done.stdout.split()[1] == "False"
 
 
+def test_kernels_that_were_installed_with_the_package_are_used(
+    folder: Path, tmp_path: Path
+) -> None:
+    data = shutil.ignore_patterns("*.parquet", "*.csv*", "__pycache__")
+    shutil.copytree(SOURCE / "rbmle", tmp_path / "rbmle", ignore=data)
+    _decide(tmp_path / "rbmle" / "engine" / "kernels")
+    done = _decide(folder, PYTHONPATH=str(tmp_path))
+    assert done.stdout.split()[:2] == ["coffee", "False"]
+    assert _files(folder) == {}
+
+
 def test_processes_that_compile_at_once_leave_whole_kernels(folder: Path) -> None:
     running = [subprocess.Popen(**_call(folder)) for _ in range(3)]
     assert [process.communicate()[0].split()[0] for process in running] == ["coffee"] * 3

@@ -24,6 +24,7 @@ from rbmle.engine.notice import compiling
 
 PACKAGE = Path(__file__).parents[1]
 SOURCES = ("engine", "likelihoods")  # what kernels are made of
+INSTALLED = PACKAGE / "engine" / "kernels"  # compiled with the package, where that was possible
 CHECKSUM_BYTES = 16
 
 
@@ -36,10 +37,16 @@ def digest(*parts: bytes) -> str:
 
 
 @cache
+def source_name() -> str:
+    """Return the name of a folder of kernels: that of their source."""
+    sources = [path for folder in SOURCES for path in sorted((PACKAGE / folder).glob("*.py"))]
+    return f"kernels-{digest(*(path.read_bytes() for path in sources))}"
+
+
+@cache
 def cache_folder() -> Path | None:
     """Return where kernels are kept, a folder named by their source; None where there is no home."""
-    sources = [path for folder in SOURCES for path in sorted((PACKAGE / folder).glob("*.py"))]
-    name = f"kernels-{digest(*(path.read_bytes() for path in sources))}"
+    name = source_name()
     if given := os.environ.get("RBMLE_CACHE"):
         return Path(given).absolute() / name
     if given := os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME"):
@@ -74,8 +81,10 @@ class KernelCache(NullCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a kernel that was kept, or None, after which it is compiled."""
         target_context.refresh()
-        path = self._path(sig, target_context.codegen())
-        data = None if path is None else _read(path)
+        name = self._name(sig, target_context.codegen())
+        data = _read(INSTALLED / source_name() / name)
+        if data is None and self.folder is not None:
+            data = _read(self.folder / name)
         if data is None:
             compiling.begin(self.folder)
             return None
@@ -84,17 +93,14 @@ class KernelCache(NullCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a kernel, where that is possible."""
         compiling.end()
-        path = self._path(sig, data.codegen)
-        if path is not None and not data.library.has_dynamic_globals:
-            _write(path, dumps(data._reduce()))
+        if self.folder is not None and not data.library.has_dynamic_globals:
+            _write(self.folder / self._name(sig, data.codegen), dumps(data._reduce()))
 
-    def _path(self, sig: Any, codegen: Any) -> Path | None:
-        """Return the file of a kernel: named by function, signature, processor and versions."""
-        if self.folder is None:
-            return None
+    def _name(self, sig: Any, codegen: Any) -> str:
+        """Return the name of a kernel's file: of function, signature, processor and versions."""
         versions = (numba.__version__, sys.version_info[:2], sys.abiflags)
         key = repr((self.stamp, str(sig), codegen.magic_tuple(), versions))
-        return self.folder / f"{self.name}-{digest(key.encode())}.kernel"
+        return f"{self.name}-{digest(key.encode())}.kernel"
 
 
 def _read(path: Path) -> bytes | None:

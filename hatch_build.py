@@ -1,0 +1,57 @@
+"""Kernels are compiled while the package is installed, so that the first decision need not wait for them.
+
+They go into the wheel, in `rbmle/engine/kernels`, and are used where processor, Python and numba are those of
+the build; elsewhere, and in an editable installation, kernels are compiled at their first call.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# Two processes, for two cores: the ascent of GA takes as long as all the others together.
+SHARES = (
+    ["neural-ucb", "neural-rbmle-pc", "neural-ts", "deep-fpl", "lin-rbmle", "lin-ts"],
+    ["neural-rbmle-ga", "bootstrapped-nn"],
+)
+PLAY = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from rbmle.policies import POLICIES
+from rbmle.policies.warming import play
+for name in sys.argv[2:]:
+    play(POLICIES[name]())
+"""
+
+
+class Kernels(BuildHookInterface[Any]):
+    """Compile the kernels of the policies' defaults into the wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and name the files for the wheel; a kernel that cannot be compiled here is left out."""
+        if version == "editable":
+            return
+        self.folder = tempfile.TemporaryDirectory()
+        source = str(Path(self.root) / "src")
+        environment = os.environ | {"RBMLE_CACHE": self.folder.name, "RBMLE_QUIET": "1"}
+        running = [
+            subprocess.Popen([sys.executable, "-c", PLAY, source, *names], env=environment)
+            for names in SHARES
+        ]
+        codes = [process.wait() for process in running]
+        if any(codes):
+            self.app.display_warning(
+                "not all kernels were compiled; they will be at their first call"
+            )
+        for path in Path(self.folder.name).rglob("*.kernel"):
+            inside = path.relative_to(self.folder.name)
+            build_data["force_include"][str(path)] = f"rbmle/engine/kernels/{inside}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete what was only made for the wheel."""
+        if version != "editable":
+            self.folder.cleanup()
