@@ -197,3 +197,15 @@ def index(policy: NeuralRBMLEGA, state: RegressionState) -> bytes:
     """Return the index of every block, to the bit."""
     contexts = disjoint(np.ones(FEATURES), np.arange(BLOCKS), FEATURES)
     return policy.index(state, contexts, np.random.default_rng(1)).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_squared_lengths_are_summed_in_order_wherever_arrays_lie(dtype: str) -> None:
+    history, expected = History.empty(1, dtype), []
+    for t in range(400):  # arrays of contexts come and go, so they lie here and there
+        x = np.random.default_rng(t).normal(size=1 + t % 40)
+        history.append(
+            Observation(context=context(x, 0), reward=0.0), Memory(), np.random.default_rng(t)
+        )
+        expected.append(sum(v * v for v in x.tolist()))
+    np.testing.assert_array_equal(history.squares[:400], expected)

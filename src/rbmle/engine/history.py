@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Int
 
-from rbmle.engine.compiled import inlined, kernel
+from rbmle.engine.compiled import in_order, inlined, kernel
 from rbmle.engine.layout import Past, Rows
 
 COUNT, SEEN, NEWEST, POOLED, SLABBED = range(5)  # places in `Sizes`
@@ -34,13 +34,11 @@ def keep(
     if is_taken:
         leave_block(past, slot)
     start, at = sizes[POOLED], rows.starts[i]
-    square = 0.0
     for k in range(length):
         past.rows.indices[start + k] = rows.indices[at + k]
         past.rows.values[start + k] = rows.values[at + k]
-        square += np.float64(rows.values[at + k]) * np.float64(rows.values[at + k])
     past.rows.starts[slot], past.rows.lengths[slot], past.rows.blocks[slot] = start, length, block
-    past.squares[slot], past.rewards[slot] = square, reward
+    past.squares[slot], past.rewards[slot] = _squared_length(rows, i), reward
     past.serials[slot] = sizes[SEEN]
     sizes[POOLED] += length
     if is_listed:
@@ -49,6 +47,15 @@ def keep(
     sizes[NEWEST] = slot
     sizes[SEEN] += 1
     return True
+
+
+@in_order
+def _squared_length(rows: Rows, i: int) -> float:
+    """Return ‖x_i‖², summed in order: in vector registers its last bit would depend on where arrays lie."""
+    square = 0.0
+    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+        square += np.float64(rows.values[k]) * np.float64(rows.values[k])
+    return square
 
 
 @inlined

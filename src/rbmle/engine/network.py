@@ -1,6 +1,7 @@
 """The network f(x; θ), its gradient in factors, and one step along it.
 
-Loops are plain and branch-free inside, so that the compiler turns them into vector code.
+Loops are plain and branch-free inside, so that the compiler turns them into vector code. A loop that sums does
+not write: in a loop that does both, the order of the sum would depend on how far apart the arrays lie.
 """
 
 import math
@@ -86,9 +87,10 @@ def climb(net: Net, h: Layers) -> float:
             activation = h[layer, v]
             for u in range(width):
                 h[layer + 1, u] += activation * hidden[layer, v, u]
-    f = net.theta.shift[0]
     for u in range(width):
         h[last, u] = max(h[last, u], zero)
+    f = net.theta.shift[0]
+    for u in range(width):
         f += output[u] * h[last, u]
     return net.scale * f
 
@@ -103,11 +105,11 @@ def descend(net: Net, square: float, h: Layers, delta: Layers) -> float:
     last, width = h.shape[0] - 1, h.shape[1]
     zero, scale = h.dtype.type(0), h.dtype.type(net.scale)
     hidden, output = net.theta.hidden, net.theta.output
+    for u in range(width):
+        delta[last, u] = scale * output[u] if h[last, u] > zero else zero
     hh, dd = zero, zero
     for u in range(width):
-        d = scale * output[u] if h[last, u] > zero else zero
-        delta[last, u] = d
-        dd += d * d
+        dd += delta[last, u] * delta[last, u]
         hh += h[last, u] * h[last, u]
     total = net.scale * net.scale * (np.float64(hh) + net.biased)
     for layer in range(last - 1, -1, -1):
