@@ -1,5 +1,6 @@
 """What is done otherwise for many arms gives what the plain way gives."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from rbmle import (
     NeuralUCB,
     Regression,
 )
-from rbmle.core.contexts import per_arm, stacked
+from rbmle.core.contexts import disjoint, per_arm, stacked
 from rbmle.core.policy import Policy
 from rbmle.core.types import Rows
 from rbmle.engine.layout import Net, Parameters
@@ -106,6 +107,31 @@ def test_the_ascent_of_some_arms_finds_the_arm_that_the_ascent_of_all_finds(
         decision = bandit.decide(X)
         bandit.learn(decision, float(X[int(decision.arm), 0] > 0))
     assert taken < 4 * 300  # some were left out
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()])
+@pytest.mark.parametrize("bias", [0.01, 0.05, 1.0])
+def test_disjoint_arms_without_an_ascent_could_not_have_won(
+    likelihood: Likelihood, bias: float
+) -> None:
+    """Every arm has an ascent of its own where the reach is infinite."""
+    model = Regression(likelihood=likelihood, network=Network(width=30))
+    raced = NeuralRBMLEGA(bias=bias, model=model)
+    full = replace(raced, ascent=replace(raced.ascent, reach=np.inf))
+    bandit = Bandit(raced, arms=8, features=FEATURES)
+    left_out = 0
+    for t in range(150):
+        x = _contexts(1, 1.0, t)[0]
+        decision = bandit.decide(x)
+        contexts = disjoint(x, np.arange(8), FEATURES)
+        indices = full.index(bandit.state, contexts, np.random.default_rng(0))
+        assert decision.indices.argmax() == indices.argmax()
+        is_bound = decision.indices != indices
+        assert bias == 1.0 or (decision.indices[is_bound] >= indices[is_bound]).all()
+        assert (decision.indices[is_bound] < indices.max()).all()
+        left_out += int(is_bound.sum())
+        bandit.learn(decision, float(decision.arm == int(4 + 2 * x[0]) % 8))
+    assert left_out > 0 or bias == 1.0
 
 
 def test_arms_that_the_ascent_leaves_out_may_stand_anywhere_too() -> None:

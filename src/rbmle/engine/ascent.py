@@ -8,7 +8,16 @@ from jaxtyping import Float, Int
 from rbmle.engine.compiled import call_scalar, kernel, part
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows, Samples
-from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square, value
+from rbmle.engine.network import (
+    TOLERANCE,
+    climb,
+    descend,
+    differentiated,
+    enter,
+    move,
+    square,
+    value,
+)
 from rbmle.engine.replay import ascend, pull
 
 # A plain 0 is of a type of its own, and every function would be compiled once more for it.
@@ -197,6 +206,8 @@ def biased_ascent(
     contexts: Rows,
     fit: Fit,
     potential: int,
+    worth: float,
+    reach: float,
     bias_weights: Float[np.ndarray, " arms"],
     pull_weights: Float[np.ndarray, " arms"],
     key: np.uint64,
@@ -204,6 +215,11 @@ def biased_ascent(
     gains: Float[np.ndarray, " arms"],
 ) -> None:
     """Write f(x_a; θ̃_a), and by how much ℓ_λ at θ̃_a differs from ℓ_λ at the base, for every arm.
+
+    An index is the first plus `worth` times the second, which is never above 0. A step along the bias β
+    raises f(x_a) by ηβ‖g‖²/(1 + ηβ‖g‖²) at most, to first order. So an arm whose f(x_a; θ̂) plus `reach` times
+    all of these rises is below the index of the arm with the largest f(x_a; θ̂) cannot win: it has that bound
+    in the place of its index, and no ascent.
 
     θ̃_a is `steps` times a step on a sample of the arm's own block and one along the bias, from
     the base. Samples of other blocks would move the upper layers only, which have settled in the
@@ -219,12 +235,29 @@ def biased_ascent(
     steps, width = fit.steps, theta.first.shape[1]
     places = np.full(net.features, -1, np.int32)
     h = np.empty_like(theta.biases)
+    delta = np.empty_like(h)
     picks = np.empty(steps, np.int64)
     twins = np.empty(steps)  # f° of the samples
     known, known_block = net, -1  # the twin of an arm, and its block
     known_places = np.full(net.features, -1, np.int32)
     known_features = places[:0]
-    for a in range(contexts.blocks.shape[0]):
+    n = contexts.blocks.shape[0]
+    bases, bounds = np.empty(n), np.empty(n)
+    largest = -np.inf
+    for a in range(n):
+        bases[a], norm = differentiated(net, contexts, a, h, delta)
+        rise = fit.rate * bias_weights[a] * norm
+        bounds[a] = bases[a] + reach * steps * rise / (1.0 + rise)
+        estimates[a], gains[a] = bounds[a], 0.0
+        largest = max(largest, bases[a])
+    bar = (
+        -np.inf
+    )  # the largest index of the arms with the largest f(x_a; θ̂), which take the first turn
+    for turn in range(2 * n):
+        a = turn % n
+        is_first = bases[a] == largest
+        if is_first != (turn < n) or (turn >= n and bounds[a] < bar):
+            continue
         block = contexts.blocks[a]
         count = steps if member_counts[block] > 0 else 0
         entries = np.int64(contexts.lengths[a])
@@ -293,3 +326,5 @@ def biased_ascent(
             gains[a] -= fit.ridge / 2 * distance_squared(local, twin, used)
         rise = value(local, out, ZERO, h) - value(twin, out, ZERO, h)
         estimates[a] = f_base + rise
+        if is_first:
+            bar = max(bar, estimates[a] + worth * gains[a])

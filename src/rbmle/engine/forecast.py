@@ -6,18 +6,10 @@ from jaxtyping import Float
 from rbmle.engine.compiled import call_scalar, kernel, part
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Fit, Net, Past, Rows
-from rbmle.engine.network import climb, descend, enter, square
+from rbmle.engine.network import differentiated
 from rbmle.engine.replay import BEND
 
 Layers = Float[np.ndarray, "depth-1 width"]
-
-
-@part
-def differentiated(net: Net, rows: Rows, i: int, h: Layers, delta: Layers) -> tuple[float, float]:
-    """Return f(x_i; θ) and ‖g‖²; h and delta become the factors of g."""
-    enter(net, rows, i, h)
-    f = np.float64(climb(net, h))
-    return f, descend(net, square(rows, i), h, delta)
 
 
 @part

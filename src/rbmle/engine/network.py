@@ -9,7 +9,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.engine.compiled import inlined, kernel
+from rbmle.engine.compiled import inlined, kernel, part
 from rbmle.engine.layout import Factors, Net, Rows
 
 # A row of W_1 that owes less than this much (relative) shrinkage is taken as it is.
@@ -168,6 +168,14 @@ def value(net: Net, rows: Rows, i: int, h: Layers) -> float:
     """Return f(x_i; θ), for kernels that ask for it in several places: each copy costs time to compile."""
     enter(net, rows, i, h)
     return climb(net, h)
+
+
+@part
+def differentiated(net: Net, rows: Rows, i: int, h: Layers, delta: Layers) -> tuple[float, float]:
+    """Return f(x_i; θ) and ‖g‖²; h and delta become the factors of g."""
+    enter(net, rows, i, h)
+    f = np.float64(climb(net, h))
+    return f, descend(net, square(rows, i), h, delta)
 
 
 @kernel

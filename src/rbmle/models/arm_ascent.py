@@ -26,11 +26,14 @@ class ArmAscent:
     With a `Replay` model: `steps` times a step on a sample of the arm's block and one along the bias.
     The objective is divided by the number n of the block's observations, which leaves the maximiser
     as it is: a replayed sample has the weight 1, the bias α/n, and the ridge λ/n.
+    Arms that cannot win have no ascent: those whose f(x_a; θ̂), with `reach` times what the steps along the
+    bias add to it to first order, is below the index of the arm with the largest f(x_a; θ̂).
     With a `FullBatch` model: its J steps on the whole history, from θ̂ or from θ₀, as Algorithm 1 says.
     """
 
     steps: int
     rate: float  # η
+    reach: float = 2.0  # no ascent was seen to come further; with infinity, every arm has its own
 
     def __post_init__(self) -> None:
         """Raise SettingError for steps or a rate out of range."""
@@ -38,6 +41,8 @@ class ArmAscent:
             raise SettingError(f"`steps` must be at least 1, got {self.steps}")
         if not 0 < self.rate < float("inf"):
             raise SettingError(f"`rate` must be a positive number, got {self.rate}")
+        if not self.reach >= 1:
+            raise SettingError(f"`reach` must be at least 1, or infinity, got {self.reach}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +75,9 @@ class Biased:
     ) -> tuple[Indices, Indices]:
         """Return f(x_a; θ̃_a), and ℓ_λ(F_t; θ̃_a) − ℓ_λ(F_t; θ̂), or zeros if that is worth nothing.
 
-        An arm's index is the first plus `worth` times the second. Where more than FEW arms share one
-        block, those that cannot have the largest index may have a forecast of both, by which they are
-        below the largest too; see `_pruned`.
+        An arm's index is the first plus `worth` times the second. Arms that cannot have the largest index may
+        have an upper bound, and zero; where more than FEW arms share one block, a forecast of both, by which
+        they are below the largest too, see `_pruned`.
         """
         match self.model.training:
             case FullBatch() as training:
@@ -81,7 +86,7 @@ class Biased:
                 return self._pruned(state, contexts, alpha, key, worth)
             case _:
                 rows = self.model.network.rows(contexts)
-                return self._replayed(state, rows, alpha, key, worth != 0)
+                return self._replayed(state, rows, alpha, key, worth, self.ascent.reach)
 
     def update_all(self, state: RegressionState, batch: Batch) -> None:
         """Remember each observation, and fit θ̂ again if it is to be fitted."""
@@ -94,7 +99,8 @@ class Biased:
     def frozen(self, state: RegressionState) -> RegressionState:
         """Return the network and the history, which the ascent reads."""
         net, history = unmoved(state.net), state.history.frozen(self.model.memory)
-        return RegressionState(net=net, walk=no_walk(net), history=history)
+        watch = state.watch.copy()  # the policy asks for the deviation of rewards
+        return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)
 
     @property
     def _fit(self) -> Fit:
@@ -127,7 +133,7 @@ class Biased:
         is_taken = np.zeros(n, np.bool_)
         shortfall, best = 0.0, -np.inf
         while (among := np.flatnonzero(~is_taken & ~(foreseen < least))).size:
-            taken = self._replayed(state, rows_at(rows, among), alpha, key, worth != 0)
+            taken = self._replayed(state, rows_at(rows, among), alpha, key, worth, np.inf)
             estimates[among], gains[among] = taken
             is_taken[among] = True
             found = estimates[among] + worth * gains[among]
@@ -142,15 +148,18 @@ class Biased:
         rows: Rows,
         alpha: float,
         key: np.uint64,
-        with_gains: bool,
+        worth: float,
+        reach: float,
     ) -> tuple[Indices, Indices]:
         model, past, n = self.model, state.history.past, len(rows.blocks)
         fit = self._fit
-        potential = scalar(model.likelihood.b) if with_gains else 0
+        potential = scalar(model.likelihood.b) if worth else 0
         counts = np.maximum(past.member_counts[rows.blocks], 1)
         weights = (alpha / counts, 1.0 / counts)
         estimates, gains = np.empty(n), np.zeros(n)
-        biased_ascent(state.net, past, rows, fit, potential, *weights, key, estimates, gains)
+        biased_ascent(
+            state.net, past, rows, fit, potential, worth, reach, *weights, key, estimates, gains
+        )
         return estimates, gains
 
     def _full(
