@@ -30,7 +30,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.trees import leaves
 from rbmle.engine.watching import ALLOWANCE, CLIP, COUNT, EXCESS, SQUARES, SUM, notice
 from rbmle.environments import Altered, Change, Coins, Environment
-from rbmle.models.watch import fresh_watch
+from rbmle.models.watch import complete, deviation, fresh_watch
 
 SWITCH = 200
 WORLD = Altered(world=Coins(chances=(0.1, 0.9), irrelevant=2), change=Change(begin=SWITCH))
@@ -50,6 +50,13 @@ POLICIES: dict[str, Any] = {
     "fpl": DeepFPL(model=SMALL),
     "bootstrap": BootstrappedNN(model=SMALL, networks=2),
 }
+
+
+def test_what_was_saved_without_deviations_is_completed() -> None:
+    """Two rewards of 0 and two of 1: σ² = ¼, and the mean deviation is ½."""
+    assert deviation(complete(np.array([2.0, 2.0, 4.0, 0.0]))) == 0.5
+    watch = fresh_watch()
+    assert complete(watch) is watch
 
 
 def test_the_excess_is_a_sum_of_clipped_standardised_shortfalls() -> None:

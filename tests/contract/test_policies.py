@@ -29,11 +29,13 @@ VARIANTS: dict[str, Policy[Any]] = {
     "ga, full batch": NeuralRBMLEGA(
         model=Regression(network=SMALL, training=FullBatch(steps=20, rate=0.3))
     ),
-    "ga, full batch from the start, paired": NeuralRBMLEGA(
+    "ga, full batch from the start, paired": NeuralRBMLEGA(  # as printed
+        bias=0.01,
+        is_scaled=False,
         model=Regression(
             network=Network(width=16, start="paired"),
             training=FullBatch(steps=100, rate=0.02, warm=False),
-        )
+        ),
     ),
     "ga, estimate alone, mixture": NeuralRBMLEGA(
         rule="estimate", model=Regression(network=SMALL, likelihood=Mixture())

@@ -187,7 +187,7 @@ def test_the_index_of_ga_is_line_8_of_algorithm_1() -> None:
         ridge=RIDGE,
         training=FullBatch(steps=7, rate=0.05, objective="sum", warm=False),
     )
-    policy = NeuralRBMLEGA(bias=0.4, growth=Power(exponent=0.5), model=model)
+    policy = NeuralRBMLEGA(bias=0.4, is_scaled=False, model=model)
     X, r = rng(1).normal(size=(3, 2)), [1.0, 0.0, 1.0]
     state = learned(model, X, r, [0, 1, 0])
     contexts = disjoint(np.array([0.5, -1.0]), np.arange(2), 2)
@@ -319,9 +319,34 @@ def test_the_replayed_ascent_finds_what_the_full_ascent_finds() -> None:
     assert (change <= 1e-9).all()  # the base maximises ℓ_λ, so the bias can only lower it
 
 
+def test_the_bias_is_in_deviations_of_the_rewards() -> None:
+    """Rewards 1, 0, 0: |1 − 0|, |0 − ½| and |0 − ⅓| beside the first guess of ½, over four."""
+    scaled = NeuralRBMLEGA(bias=0.3)
+    state = scaled.init(2, 2, rng())
+    for t, reward in enumerate((1.0, 0.0, 0.0)):
+        scaled.update(state, Observation(context=context([1.0, t], t % 2), reward=reward), rng(t))
+    contexts = disjoint(np.array([0.5, -1.0]), np.arange(2), 2)
+    plain = replace(scaled, bias=0.3 * (1 / 2 + 1 + 1 / 2 + 1 / 3) / 4, is_scaled=False)
+    indices = scaled.index(state, contexts, rng())
+    np.testing.assert_allclose(indices, plain.index(state, contexts, rng()), rtol=1e-12)
+
+
+def test_the_index_of_ga_is_a_function_of_state_and_contexts() -> None:
+    policy = NeuralRBMLEGA(bias=1.0)
+    state = policy.init(3, 2, rng())
+    for t in range(12):
+        seen = Observation(context=context(rng(t).normal(size=2), t % 3), reward=float(t % 2))
+        policy.update(state, seen, rng(t))
+    contexts = disjoint(np.array([0.5, -1.0]), np.arange(3), 2)
+    first, second = (policy.index(state, contexts, rng(seed)) for seed in (1, 2))
+    np.testing.assert_array_equal(first, second)
+
+
 def test_a_bias_raises_the_estimate_more_where_less_is_known() -> None:
     """After 50 rounds with arm 0 and one with arm 1, of equal rewards."""
-    policy = NeuralRBMLEGA(bias=0.05, rule="estimate", ascent=ArmAscent(steps=50, rate=0.1))
+    policy = NeuralRBMLEGA(
+        bias=0.05, rule="estimate", ascent=ArmAscent(steps=50, rate=0.1, reach=np.inf)
+    )
     state = policy.init(2, 1, rng())
     for t in range(51):
         seen = Observation(context=context([1.0], int(t == 50)), reward=0.5)

@@ -10,12 +10,12 @@ from jaxtyping import Float
 
 from rbmle.engine.compiled import kernel
 
-SUM, SQUARES, COUNT, EXCESS = range(4)  # places in `Watch`
+SUM, SQUARES, COUNT, EXCESS, DEVIATIONS = range(5)  # places in `Watch`
 ALLOWANCE = 0.25  # deviations by which rewards may stay below, for as long as they like
 CLIP = 2.0  # deviations that a shortfall counts at most
 TINY = 1e-12
 
-Watch = Float[np.ndarray, " 4"]
+Watch = Float[np.ndarray, " 5"]
 
 
 @kernel
@@ -31,6 +31,7 @@ def notice(watch: Watch, reward: float, expected: float, alarm: float) -> bool:
     deviation = math.sqrt(max(watch[SQUARES] / watch[COUNT] - mean * mean, TINY))
     shortfall = min(max((min(expected, mean) - reward) / deviation, -CLIP), CLIP)
     watch[EXCESS] = max(0.0, watch[EXCESS] + shortfall - ALLOWANCE)
+    watch[DEVIATIONS] += abs(reward - mean)
     watch[SUM] += reward
     watch[SQUARES] += reward * reward
     watch[COUNT] += 1.0

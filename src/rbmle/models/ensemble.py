@@ -14,7 +14,7 @@ from rbmle.models.history import History
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
 from rbmle.models.training import expected_reward
-from rbmle.models.watch import fresh_watch
+from rbmle.models.watch import complete, fresh_watch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,6 +26,10 @@ class EnsembleState:
     keys: UInt64[np.ndarray, " networks"]
     history: History
     watch: Watch = field(default_factory=fresh_watch)
+
+    def __post_init__(self) -> None:
+        """Complete what an earlier version saved."""
+        self.watch = complete(self.watch)
 
     @property
     def round(self) -> int:

@@ -8,7 +8,7 @@ from rbmle.engine.layout import Net, Parameters, Walk
 from rbmle.engine.network import UNTOUCHED
 from rbmle.engine.watching import Watch
 from rbmle.models.history import History
-from rbmle.models.watch import fresh_watch
+from rbmle.models.watch import complete, fresh_watch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,6 +19,10 @@ class RegressionState:
     walk: Walk
     history: History
     watch: Watch = field(default_factory=fresh_watch)
+
+    def __post_init__(self) -> None:
+        """Complete what an earlier version saved."""
+        self.watch = complete(self.watch)
 
     @property
     def round(self) -> int:

@@ -10,7 +10,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.square_root import ridge_estimates, ridge_update
 from rbmle.engine.watching import Watch
-from rbmle.models.watch import check_alarm, fresh_watch, is_alarmed
+from rbmle.models.watch import check_alarm, complete, fresh_watch, is_alarmed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,6 +21,10 @@ class RidgeState:
     theta: Float[np.ndarray, "blocks features"]
     round: int
     watch: Watch = field(default_factory=fresh_watch)
+
+    def __post_init__(self) -> None:
+        """Complete what an earlier version saved."""
+        self.watch = complete(self.watch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,36 @@
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.engine.watching import EXCESS, Watch
+from rbmle.engine.watching import COUNT, DEVIATIONS, EXCESS, SQUARES, SUM, Watch
 
 
 def fresh_watch() -> Watch:
-    """Return what is known before any data: as if there had been one reward, 0 with a deviation of 1."""
-    return np.array([0.0, 1.0, 1.0, 0.0])
+    """Return what is known before any data: as if there had been one reward, 0 with a deviation of 1.
+
+    The mean absolute deviation is ½, as large as that of rewards between 0 and 1 can be.
+    """
+    return np.array([0.0, 1.0, 1.0, 0.0, 0.5])
+
+
+def deviation(watch: Watch) -> float:
+    """Return the mean of |r − r̄| over the rewards so far, each with the mean r̄ of those before it; ½ at first.
+
+    >>> from rbmle.engine.watching import notice
+    >>> watch = fresh_watch()
+    >>> for reward in (1.0, 0.0, 0.0):
+    ...     is_over = notice(watch, reward, expected=0.5, alarm=0.0)
+    >>> deviation(watch) * 4  # 1/2, then |1 − 0|, |0 − 1/2| and |0 − 1/3|
+    2.3333333333333335
+    """
+    return float(watch[DEVIATIONS] / watch[COUNT])
+
+
+def complete(watch: Watch) -> Watch:
+    """Return what is known, also if it was saved without deviations: those of rewards of 0 and 1 are 2σ²."""
+    if len(watch) > DEVIATIONS:
+        return watch
+    mean = watch[SUM] / watch[COUNT]
+    return np.append(watch, 2 * (watch[SQUARES] - watch[COUNT] * mean * mean))
 
 
 def check_alarm(alarm: float) -> None:

@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.randomness import key
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.arm_ascent import ArmAscent, Biased
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
+from rbmle.models.watch import deviation
 from rbmle.policies.base import ModelPolicy, check_not_negative
 from rbmle.policies.schedules import Logarithm, Power, Schedule
 
@@ -20,13 +20,15 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
     """Index ℓ_λ(F_t; θ̃_a) + α(t) ζ(t) f(x_a; θ̃_a), or f(x_a; θ̃_a) alone.
 
     θ̃_a is the output of gradient ascent on ℓ_λ(F_t; θ) + α(t) f(x_a; θ), Eq. (12), from the shared
-    estimator θ̂, and α(t) = ν · growth(t). Both indices are divided by what all arms share.
+    estimator θ̂, and α(t) = ν δ(t) growth(t), with δ(t) the mean absolute deviation of the rewards so far: one
+    ν serves rewards of any size, and where nearly all are alike there is little to find. Both indices are
+    divided by what all arms share. An arm that cannot win has an upper bound of its index instead.
     """
 
     model: Regression = field(default_factory=Regression)
-    bias: float = 0.01  # ν
-    # The paper has √t; t^¼ does not send the bias of a rarely played arm, α(t)/n_a, up so fast.
-    growth: Schedule = field(default_factory=lambda: Power(exponent=0.25))
+    bias: float = 0.03  # ν
+    growth: Schedule = field(default_factory=Power)
+    is_scaled: bool = True  # by δ(t), which is 1 in the paper
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"
     ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=16, rate=0.25))
@@ -49,10 +51,12 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
     ) -> Indices:
         """Return the index of each arm's own biased estimator."""
         t = state.round + 1
-        alpha = self.bias * self.growth(t)
+        delta = deviation(state.watch) if self.is_scaled else 1.0
+        alpha = self.bias * delta * self.growth(t)
         by_likelihood = self.rule == "likelihood" and alpha > 0
         scale = alpha * self.zeta(t)
         worth = 1 / scale if by_likelihood else 0.0
-        f, gain = self.learner.estimates(state, contexts, alpha, key(rng), worth)
+        # One draw of samples for a round: at a given state the index is a function of the contexts.
+        f, gain = self.learner.estimates(state, contexts, alpha, np.uint64(t), worth)
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.
         return f + gain / scale if by_likelihood else f

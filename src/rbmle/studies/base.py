@@ -86,8 +86,11 @@ class Plan:
     def policy(self, name: str, dataset: str) -> Any:
         """Return a policy as the paper has it, with its tuned constant: it never forgets."""
         policy = self.tuned.policy(name, dataset, self.preprocessing)
-        if name == "lin-rbmle":
-            policy = replace(policy, growth=Power(exponent=0.5))  # for which ν was tuned
+        match name:  # the form of α(t) for which ν was tuned
+            case "lin-rbmle":
+                policy = replace(policy, growth=Power(exponent=0.5))
+            case "neural-rbmle-ga":
+                policy = replace(policy, growth=Power(exponent=0.25), is_scaled=False)
         return replace(policy, model=replace(policy.model, alarm=0.0))
 
 
