@@ -1,4 +1,7 @@
-"""What thousands of arms cost: a decision against a plain forward pass, and a lesson against few arms."""
+"""What thousands of arms cost: a decision against a plain forward pass, and a lesson against few arms.
+
+Contexts are given in double precision, NumPy's own; the network of a policy is in single precision.
+"""
 
 import time
 from collections.abc import Callable
@@ -29,9 +32,11 @@ def many_arms() -> Table:
     X = np.random.default_rng(0).normal(size=(ARMS, FEATURES)) / FEATURES**0.5
     for policy, limit in DECIDING:
         bandit = _trained(policy)
-        ours, numpys = _medians(partial(bandit.decide, X), _forward(X))
-        name = f"{type(policy).__name__}, decide, contexts per arm"
-        _add(table, name, ours, "a forward pass in NumPy", numpys, limit)
+        passes = {f"NumPy, {dtype}": _forward(X.astype(dtype)) for dtype in ("float64", "float32")}
+        ours, *numpys = _medians(partial(bandit.decide, X), *passes.values())
+        name = f"{type(policy).__name__}, decide"
+        for against, theirs in zip(passes, numpys, strict=True):
+            _add(table, name, ours, against, theirs, limit)
     many, few = (_lessons(arms) for arms in (ARMS, FEW))
     ours, theirs = _medians(many, few)
     _add(table, "NeuralUCB, learn, disjoint", ours, f"K = {FEW}", theirs, LEARNING)
@@ -57,11 +62,10 @@ def _medians(*runs: Callable[[], Any]) -> list[float]:
 
 
 def _forward(X: np.ndarray) -> Callable[[], np.ndarray]:
-    """Return the forward pass of a network in single precision, as a user of NumPy writes it."""
+    """Return the forward pass of a network, as a user of NumPy writes it."""
     rng = np.random.default_rng(1)
-    inputs = X.astype(np.float32)
-    W, b, w = (rng.normal(size=n).astype(np.float32) for n in ((FEATURES, WIDTH), WIDTH, WIDTH))
-    return lambda: np.maximum(inputs @ W + b, 0) @ w
+    W, b, w = (rng.normal(size=n).astype(X.dtype) for n in ((FEATURES, WIDTH), WIDTH, WIDTH))
+    return lambda: np.maximum(X @ W + b, 0) @ w
 
 
 def _trained(policy: Policy[Any]) -> Bandit:
