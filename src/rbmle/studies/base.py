@@ -89,7 +89,7 @@ class Plan:
         match name:  # the form of α(t) for which ν was tuned
             case "lin-rbmle":
                 policy = replace(policy, growth=Power(exponent=0.5))
-            case "neural-rbmle-ga":
+            case "neural-rbmle-ga" if self.preprocessing == "paper":
                 policy = replace(policy, growth=Power(exponent=0.25), is_scaled=False)
         return replace(policy, model=replace(policy.model, alarm=0.0))
 
