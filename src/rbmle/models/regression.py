@@ -9,6 +9,7 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.compiled import scalar
+from rbmle.engine.expectation import expectations
 from rbmle.engine.layout import Fit, Push
 from rbmle.likelihoods.base import Likelihood, rewards_of
 from rbmle.likelihoods.gaussian import Gaussian
@@ -65,6 +66,12 @@ class Regression:
     def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
         """Return f(x; θ̂) for every context."""
         return self.network.predict(state.net, contexts)
+
+    def expected(self, state: RegressionState, contexts: Contexts) -> Indices:
+        """Return the expected reward b′(f(x; θ̂)) of every context."""
+        expected = np.empty(len(contexts))
+        expectations(self.predict(state, contexts), scalar(self.likelihood.mean), expected)
+        return expected
 
     def update_all(self, state: RegressionState, batch: Batch) -> None:
         """Remember each observation, and fit to the history again if it is to be fitted."""

@@ -13,6 +13,7 @@ from rbmle.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from rbmle.policies.lin_rbmle import LinRBMLE as LinRBMLE
 from rbmle.policies.lin_ts import LinTS as LinTS
 from rbmle.policies.lin_ucb import LinUCB as LinUCB
+from rbmle.policies.neu_square_cb import NeuSquareCB as NeuSquareCB
 from rbmle.policies.neural_rbmle_ga import NeuralRBMLEGA as NeuralRBMLEGA
 from rbmle.policies.neural_rbmle_pc import NeuralRBMLEPC as NeuralRBMLEPC
 from rbmle.policies.neural_ts import NeuralTS as NeuralTS
@@ -33,6 +34,7 @@ POLICIES: dict[str, type[Policy[Any]]] = {
     "lin-rbmle": LinRBMLE,
     "lin-ucb": LinUCB,
     "lin-ts": LinTS,
+    "neu-square-cb": NeuSquareCB,
     "epsilon-greedy": EpsilonGreedy,
     "uniform": Uniform,
 }
