@@ -13,6 +13,7 @@ from rbmle.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from rbmle.policies.lin_rbmle import LinRBMLE as LinRBMLE
 from rbmle.policies.lin_ts import LinTS as LinTS
 from rbmle.policies.lin_ucb import LinUCB as LinUCB
+from rbmle.policies.neu_fast_cb import NeuFastCB as NeuFastCB
 from rbmle.policies.neu_square_cb import NeuSquareCB as NeuSquareCB
 from rbmle.policies.neural_rbmle_ga import NeuralRBMLEGA as NeuralRBMLEGA
 from rbmle.policies.neural_rbmle_pc import NeuralRBMLEPC as NeuralRBMLEPC
@@ -35,6 +36,7 @@ POLICIES: dict[str, type[Policy[Any]]] = {
     "lin-ucb": LinUCB,
     "lin-ts": LinTS,
     "neu-square-cb": NeuSquareCB,
+    "neu-fast-cb": NeuFastCB,
     "epsilon-greedy": EpsilonGreedy,
     "uniform": Uniform,
 }
