@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rbmle import (
+    FGTS,
     Bandit,
     BootstrappedNN,
     DeepFPL,
@@ -49,6 +50,7 @@ POLICIES: dict[str, Any] = {
     "ga": NeuralRBMLEGA(model=SMALL),
     "fpl": DeepFPL(model=SMALL),
     "bootstrap": BootstrappedNN(model=SMALL, networks=2),
+    "fg-ts": FGTS(model=replace(SMALL, training=Replay(steps=20, average=0.0))),
 }
 
 

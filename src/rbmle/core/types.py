@@ -1,7 +1,7 @@
 """The values that policies, models and users exchange."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -126,6 +126,12 @@ class Batch:
             is_fitted=self.is_fitted[only],
             rng=lambda _: self.rng(i),
         )
+
+    def singles(self) -> "Iterator[tuple[Batch, np.random.Generator]]":
+        """Yield each observation as a batch of its own, and its stream, from which both may draw in turn."""
+        for i in range(len(self)):
+            rng = self.rng(i)
+            yield replace(self.one(i), rng=[rng].__getitem__), rng
 
     def observation(self, i: int) -> Observation:
         """Return one of the observations."""

@@ -117,10 +117,19 @@ class Bias(NamedTuple):
     alpha: float
 
 
+class FeelGood(NamedTuple):
+    """Steps of one amount on min(cap, max_a f(x_a; θ))."""
+
+    steps: int
+    amount: float
+    cap: float
+
+
 __all__ = [
     "Arrivals",
     "Bias",
     "Factors",
+    "FeelGood",
     "Fit",
     "Net",
     "Parameters",

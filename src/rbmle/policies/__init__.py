@@ -10,6 +10,7 @@ from rbmle.core.policy import Policy
 from rbmle.policies.bootstrapped_nn import BootstrappedNN as BootstrappedNN
 from rbmle.policies.deep_fpl import DeepFPL as DeepFPL
 from rbmle.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
+from rbmle.policies.fg_ts import FGTS as FGTS
 from rbmle.policies.lin_rbmle import LinRBMLE as LinRBMLE
 from rbmle.policies.lin_ts import LinTS as LinTS
 from rbmle.policies.lin_ucb import LinUCB as LinUCB
@@ -37,6 +38,7 @@ POLICIES: dict[str, type[Policy[Any]]] = {
     "lin-ts": LinTS,
     "neu-square-cb": NeuSquareCB,
     "neu-fast-cb": NeuFastCB,
+    "fg-ts": FGTS,
     "epsilon-greedy": EpsilonGreedy,
     "uniform": Uniform,
 }
