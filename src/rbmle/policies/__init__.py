@@ -20,6 +20,7 @@ from rbmle.policies.neural_rbmle_ga import NeuralRBMLEGA as NeuralRBMLEGA
 from rbmle.policies.neural_rbmle_pc import NeuralRBMLEPC as NeuralRBMLEPC
 from rbmle.policies.neural_ts import NeuralTS as NeuralTS
 from rbmle.policies.neural_ucb import NeuralUCB as NeuralUCB
+from rbmle.policies.npr import NPR as NPR
 from rbmle.policies.schedules import Logarithm as Logarithm
 from rbmle.policies.schedules import Power as Power
 from rbmle.policies.schedules import Schedule as Schedule
@@ -39,6 +40,7 @@ POLICIES: dict[str, type[Policy[Any]]] = {
     "neu-square-cb": NeuSquareCB,
     "neu-fast-cb": NeuFastCB,
     "fg-ts": FGTS,
+    "npr": NPR,
     "epsilon-greedy": EpsilonGreedy,
     "uniform": Uniform,
 }
