@@ -16,6 +16,7 @@ from rbmle.policies.lin_ts import LinTS as LinTS
 from rbmle.policies.lin_ucb import LinUCB as LinUCB
 from rbmle.policies.neu_fast_cb import NeuFastCB as NeuFastCB
 from rbmle.policies.neu_square_cb import NeuSquareCB as NeuSquareCB
+from rbmle.policies.neural_lin_ucb import NeuralLinUCB as NeuralLinUCB
 from rbmle.policies.neural_rbmle_ga import NeuralRBMLEGA as NeuralRBMLEGA
 from rbmle.policies.neural_rbmle_pc import NeuralRBMLEPC as NeuralRBMLEPC
 from rbmle.policies.neural_ts import NeuralTS as NeuralTS
@@ -41,6 +42,7 @@ POLICIES: dict[str, type[Policy[Any]]] = {
     "neu-fast-cb": NeuFastCB,
     "fg-ts": FGTS,
     "npr": NPR,
+    "neural-lin-ucb": NeuralLinUCB,
     "epsilon-greedy": EpsilonGreedy,
     "uniform": Uniform,
 }
