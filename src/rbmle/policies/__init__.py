@@ -9,6 +9,7 @@ from typing import Any
 from rbmle.core.policy import Policy
 from rbmle.policies.bootstrapped_nn import BootstrappedNN as BootstrappedNN
 from rbmle.policies.deep_fpl import DeepFPL as DeepFPL
+from rbmle.policies.ee_net import EENet as EENet
 from rbmle.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from rbmle.policies.fg_ts import FGTS as FGTS
 from rbmle.policies.lin_rbmle import LinRBMLE as LinRBMLE
@@ -43,6 +44,7 @@ POLICIES: dict[str, type[Policy[Any]]] = {
     "fg-ts": FGTS,
     "npr": NPR,
     "neural-lin-ucb": NeuralLinUCB,
+    "ee-net": EENet,
     "epsilon-greedy": EpsilonGreedy,
     "uniform": Uniform,
 }
