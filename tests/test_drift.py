@@ -9,9 +9,11 @@ import pytest
 
 from rbmle import (
     FGTS,
+    NPR,
     Bandit,
     BootstrappedNN,
     DeepFPL,
+    EENet,
     Exact,
     FullBatch,
     LinRBMLE,
@@ -19,6 +21,7 @@ from rbmle import (
     LinUCB,
     Memory,
     Network,
+    NeuralLinUCB,
     NeuralRBMLEGA,
     NeuralTS,
     NeuralUCB,
@@ -51,6 +54,9 @@ POLICIES: dict[str, Any] = {
     "fpl": DeepFPL(model=SMALL),
     "bootstrap": BootstrappedNN(model=SMALL, networks=2),
     "fg-ts": FGTS(model=replace(SMALL, training=Replay(steps=20, average=0.0))),
+    "npr": NPR(model=SMALL),
+    "neural-lin-ucb": NeuralLinUCB(model=SMALL),
+    "ee-net": EENet(model=SMALL),
 }
 
 
