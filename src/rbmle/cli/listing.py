@@ -43,7 +43,7 @@ def _described(kind: type) -> tuple[str, str, str]:
 @app.command()
 def datasets() -> None:
     """List the datasets, with their shape and where they come from, and the synthetic problems."""
-    from rbmle.datasets import DATASETS
+    from rbmle.datasets import COLLECTIONS, DATASETS
     from rbmle.environments import ALTERATIONS, COINS, FUNCTIONS, SYNTHETIC
 
     table = Table("dataset", "title", "rows", "features", "classes", "licence", "with the package")
@@ -52,6 +52,8 @@ def datasets() -> None:
         shipped = "yes" if source.shipped else "downloaded"
         table.add_row(name, source.title, *shape, source.licence, shipped)
     Console().print(table)
+    others = ", ".join(f"{each.prefix}:… (as {each.example})" for each in COLLECTIONS.values())
+    Console().print(f"Collections: {others}.", markup=False, highlight=False)
     name_column = Column("synthetic", no_wrap=True)
     drawn = Table(name_column, "reward function", "noise", "features", "arms")
     for name, world in SYNTHETIC.items():

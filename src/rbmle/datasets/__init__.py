@@ -1,6 +1,7 @@
-"""Labelled data: six published datasets, scikit-learn's digits, and files of the user's own."""
+"""Labelled data: published datasets, two collections of them, digits, and files of the user's own."""
 
 from rbmle.datasets.base import Dataset, Source, Table
+from rbmle.datasets.collection import COLLECTIONS, is_collected
 from rbmle.datasets.digits import digits
 from rbmle.datasets.errors import DatasetError
 from rbmle.datasets.load import load
@@ -8,6 +9,7 @@ from rbmle.datasets.preprocessing import PREPROCESSINGS, preprocess
 from rbmle.datasets.registry import DATASETS
 
 __all__ = [
+    "COLLECTIONS",
     "DATASETS",
     "PREPROCESSINGS",
     "Dataset",
@@ -15,6 +17,7 @@ __all__ = [
     "Source",
     "Table",
     "digits",
+    "is_collected",
     "load",
     "preprocess",
 ]

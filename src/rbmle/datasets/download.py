@@ -11,7 +11,7 @@ import numpy as np
 
 from rbmle.datasets.base import Source
 from rbmle.datasets.digest import sha256
-from rbmle.datasets.errors import DatasetError
+from rbmle.datasets.errors import DatasetError, first_line
 from rbmle.datasets.labels import encode
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ def download(source: Source, folder: Path, *, fetch: Callable[..., Any] = openml
         bunch = fetch(data_id=source.openml_id, as_frame=True, parser="auto")
     except (OSError, HTTPException, ValueError) as error:
         raise DatasetError(
-            f"cannot download {source.name} from OpenML ({_first_line(error)}); without a network, "
+            f"cannot download {source.name} from OpenML ({first_line(error)}); without a network, "
             f"put the file {source.file} into a folder DIR, and give --data-dir DIR or set "
             "RBMLE_DATA=DIR"
         ) from error
     frame = layout(bunch.data, bunch.target)
     check(source, frame)
     try:
-        return _write(frame, folder / source.file)
+        return write(frame, folder / source.file)
     except OSError as error:
         raise DatasetError(
-            f"cannot write {source.file} to the cache {str(folder)!r} ({_first_line(error)}); "
+            f"cannot write {source.file} to the cache {str(folder)!r} ({first_line(error)}); "
             "set XDG_CACHE_HOME to a folder that can be written"
         ) from error
 
@@ -92,7 +92,7 @@ def record(path: Path) -> str | None:
     return note.read_text().strip() if note.is_file() else None
 
 
-def _write(frame: "pd.DataFrame", path: Path) -> Path:
+def write(frame: "pd.DataFrame", path: Path) -> Path:
     """Write the file and its checksum; a reader sees it whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path.parent, prefix=".download-") as folder:
@@ -112,8 +112,3 @@ def _note(path: Path) -> Path:
 def _shape(rows: int, features: int, counts: tuple[int, ...]) -> str:
     """Return a shape as text."""
     return f"{rows} rows, {features} features and classes of {', '.join(map(str, counts))} rows"
-
-
-def _first_line(error: Exception) -> str:
-    """Return what kind of error it is, and the first line it says."""
-    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rbmle.datasets.base import Dataset, Source, Table
+from rbmle.datasets.collection import collected, is_collected
 from rbmle.datasets.digest import sha256
 from rbmle.datasets.digits import digits_table
 from rbmle.datasets.errors import DatasetError
@@ -26,7 +27,7 @@ def load(
     preprocessing: str = "standard",
     data_dir: Path | None = None,
 ) -> Dataset:
-    """Return a dataset of the registry, or a user's file with its label column `target`.
+    """Return a dataset of the registry or a collection, or a user's file with its column `target`.
 
     Columns in `drop` are left out of a user's file.
     Without `data_dir`, the environment variable RBMLE_DATA may name the folder of files.
@@ -61,18 +62,21 @@ def _load(
 
 def _table(name: str, target: str | None, drop: tuple[str, ...], data_dir: Path | None) -> Table:
     """Return the raw rows of what a name means."""
-    if name in DATASETS:
+    if name in DATASETS or is_collected(name):
         if target is not None or drop:
             given = "a target" if target is not None else "columns to drop"
             raise DatasetError(
                 f"{name} is a dataset of the registry, and {given} can be given for a file of your own "
                 "only; leave that out"
             )
+        if is_collected(name):
+            return collected(name, data_dir)
         return digits_table() if name == "digits" else _registered(DATASETS[name], data_dir)
     path = Path(name).expanduser()
     if not is_table(path) and not path.is_file() and "/" not in name and "\\" not in name:
         raise DatasetError(
-            f"there is no dataset {name!r}; there are {', '.join(DATASETS)}; a file of your own must "
+            f"there is no dataset {name!r}; there are {', '.join(DATASETS)}, "
+            f"pmlb:NAME and openml:ID; a file of your own must "
             f"end in {EXPECTED}"
         )
     if target is None:

@@ -22,16 +22,12 @@ def find(source: Source, data_dir: Path | None, *, fetch: Callable[..., Any] = o
         raise DatasetError(
             f"{source.name} has no file, as it comes with scikit-learn; call load({source.name!r}) instead"
         )
-    if data_dir is not None and not data_dir.is_dir():
-        raise DatasetError(
-            f"the data folder {str(data_dir)!r} does not exist or is not a folder; create it, or give "
-            f"--data-dir (or RBMLE_DATA) a folder that has {source.file}"
-        )
+    check_folder(data_dir, source.file)
     cache = cache_folder()
     for folder in (data_dir, SHIPPED, cache):
         if folder is not None and (path := folder / source.file).is_file():
             wanted = record(path) if folder == cache else source.sha256
-            return _checked(path, wanted or source.sha256)
+            return checked(path, wanted or source.sha256)
     return download(source, cache, fetch=fetch)
 
 
@@ -41,7 +37,16 @@ def cache_folder() -> Path:
     return Path(root) / "rbmle" / "datasets"
 
 
-def _checked(path: Path, wanted: str) -> Path:
+def check_folder(data_dir: Path | None, file: str) -> None:
+    """Raise if the folder that should have a file does not exist."""
+    if data_dir is not None and not data_dir.is_dir():
+        raise DatasetError(
+            f"the data folder {str(data_dir)!r} does not exist or is not a folder; create it, or give "
+            f"--data-dir (or RBMLE_DATA) a folder that has {file}"
+        )
+
+
+def checked(path: Path, wanted: str) -> Path:
     """Return the path, or raise if the file has another checksum."""
     if (digest := sha256(path)) != wanted:
         raise DatasetError(

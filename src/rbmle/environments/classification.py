@@ -9,7 +9,7 @@ import numpy as np
 
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Encoding
-from rbmle.datasets import DATASETS, Dataset, load
+from rbmle.datasets import DATASETS, Dataset, is_collected, load
 from rbmle.environments.base import Round
 
 
@@ -20,7 +20,7 @@ class Classification:
     The data are named, not held: an environment is small, and can be sent to another process.
     """
 
-    dataset: str  # a name of the registry, or a path
+    dataset: str  # a name of the registry or a collection, or a path
     target: str | None = None  # the label's column, for a path
     drop: tuple[str, ...] = ()  # columns to leave out, for a path
     preprocessing: str = "standard"
@@ -59,9 +59,9 @@ class Classification:
 
     @property
     def file(self) -> str | None:
-        """Return where the data are, or None if they have a name of the registry."""
-        is_registered = self.dataset in DATASETS
-        return None if is_registered else str(Path(self.dataset).expanduser().resolve())
+        """Return where the data are, or None if they have a name of the registry or a collection."""
+        is_named = self.dataset in DATASETS or is_collected(self.dataset)
+        return None if is_named else str(Path(self.dataset).expanduser().resolve())
 
     @property
     def settings(self) -> dict[str, Any]:
