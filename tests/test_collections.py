@@ -146,6 +146,9 @@ def test_run_plays_a_dataset_of_a_collection(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["run", *named, "--policy", "lin-ucb,uniform", *options])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "pmlb-shapes+rare.png").is_file()
+    page = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert "| Policy | Wins − losses |" in page.output
+    assert "2 policies on 2 problems" in page.output
 
 
 def shapes() -> pd.DataFrame:

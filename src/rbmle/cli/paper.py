@@ -126,10 +126,13 @@ def report(
 ) -> None:
     """Write one self-contained page of the runs in a folder, those of the current code."""
     from rbmle.experiments.code import own_code
+    from rbmle.experiments.comparison import comparison_table, is_compared
+    from rbmle.experiments.measures import measure
     from rbmle.experiments.report import write_report
     from rbmle.experiments.selection import note_on, of_one_code
     from rbmle.experiments.store import Store
     from rbmle.experiments.summary import summarise
+    from rbmle.experiments.tables import markdown
     from rbmle.studies import PAPER
 
     if not (folder / "runs").is_dir():
@@ -140,6 +143,8 @@ def report(
     note = "" if all_code else note_on(selection, folder)
     shown = summarise(runs if all_code else selection.used)
     write_report(shown, path, published=PAPER, title="rbmle: all runs of a folder", note=note)
+    if is_compared(measures := measure(shown)):
+        _show_table(markdown(comparison_table(measures)), console)
     for text in (note, f"The report is in {path}."):
         if text:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -162,13 +167,18 @@ def _measure(quick: bool, folder: Path, console: Console) -> None:
 
 def _show(files: list[Path], console: Console) -> None:
     """Print the first table there is, set if someone looks at it, and where all files are."""
-    from rich.markdown import Markdown
-
     tables = [file.read_text() for file in files if file.suffix == ".md"]
     for text in tables[:1]:
-        if console.is_terminal:
-            console.print(Markdown(text))
-        else:
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        _show_table(text, console)
     for file in files:
         console.print(str(file), markup=False, highlight=False, soft_wrap=True)
+
+
+def _show_table(text: str, console: Console) -> None:
+    """Print a table in Markdown, set if someone looks at it."""
+    from rich.markdown import Markdown
+
+    if console.is_terminal:
+        console.print(Markdown(text))
+    else:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
