@@ -15,10 +15,14 @@ def policies() -> None:
     from rbmle.core.errors import SettingError
     from rbmle.policies import POLICIES
     from rbmle.policies.outside import imported, installed
+    from rbmle.policies.rivals import RIVALS
 
     table = Table("policy", "class", "what its index is", "settings", "from", show_lines=True)
     for name, kind in POLICIES.items():
         table.add_row(name, *_described(kind), "rbmle")
+    for name, path in RIVALS.items():
+        words = _described(imported(path))
+        table.add_row(name, *(escape(word) for word in words), "rbmle, with an extra")
     others = installed()
     for each in others:
         same = [other.package for other in others if other.name == each.name and other != each]

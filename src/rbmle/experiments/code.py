@@ -17,7 +17,16 @@ from rbmle.core.errors import SettingError
 from rbmle.experiments.versions import NAMES
 
 # What decides, and what poses the problem; the rest shows, stores or serves.
-FOLDERS = ("core", "datasets", "engine", "environments", "likelihoods", "models", "policies")
+FOLDERS = (
+    "core",
+    "datasets",
+    "engine",
+    "environments",
+    "interop",
+    "likelihoods",
+    "models",
+    "policies",
+)
 FILES = ("experiments/trial.py",)
 DIGEST_BYTES = 8
 SHOWN = 8  # characters of a digest in a message

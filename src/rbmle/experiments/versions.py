@@ -1,13 +1,16 @@
 """What a run was made with."""
 
 import platform
+import sys
 from importlib.metadata import version
 
 NAMES = ("rbmle", "numpy", "numba", "llvmlite")
+RIVALS = {"sklearn": "scikit-learn", "vowpalwabbit": "vowpalwabbit"}  # as imported, as installed
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what decides a run's numbers."""
+    """Return the versions of what decides a run's numbers; of rivals' libraries, those in use."""
+    used = [name for package, name in RIVALS.items() if package in sys.modules]
     return {"python": platform.python_version(), "machine": platform.machine()} | {
-        name: version(name) for name in NAMES
+        name: version(name) for name in (*NAMES, *used)
     }

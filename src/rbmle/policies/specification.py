@@ -8,6 +8,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.policies import POLICIES
 from rbmle.policies.outside import checked, imported, installed, installed_class, made
+from rbmle.policies.rivals import RIVALS
 from rbmle.policies.settings import differences, has_setting, split, with_setting
 
 EVERY = "*"  # in the place of a policy's name
@@ -60,7 +61,8 @@ def specified(text: str) -> Specification:
     name, *settings = split(text, ": \t\n") or [""]
     if settings and "=" not in settings[0] and name not in POLICIES:
         path = f"{name}:{settings.pop(0)}"
-        spec = Specification(name=path, kind=imported(path), settings=tuple(settings))
+        kind = _class(path) if path in RIVALS else imported(path)
+        spec = Specification(name=path, kind=kind, settings=tuple(settings))
     else:
         spec = Specification(name=name, kind=_class(name), settings=tuple(settings))
     spec.policy()  # a mistake in a setting is found here
@@ -118,6 +120,8 @@ def name_of(policy: Policy[Any]) -> str:
     if ours is not None:
         return ours
     path = f"{type(policy).__module__}:{type(policy).__qualname__}"
+    if (rival := next((name for name, home in RIVALS.items() if home == path), None)) is not None:
+        return rival
     others = (each for each in installed() if each.name not in POLICIES)
     return next((each.name for each in others if each.path == path), path)
 
@@ -139,11 +143,14 @@ def title_of(kind: type[Policy[Any]]) -> str:
 
 def _class(name: str) -> type[Policy[Any]]:
     """Return the class that is registered under a name, by rbmle or by an installed package."""
+    if name in RIVALS:
+        return imported(RIVALS[name])
     kind = POLICIES.get(name) or installed_class(name)
     if kind is None:
         others = dict.fromkeys(each.name for each in installed() if each.name not in POLICIES)
         raise SettingError(
-            f"there is no policy {name!r}; there are {', '.join([*POLICIES, *others])}"
+            f"there is no policy {name!r}; with an extra there are {', '.join(RIVALS)}; without one "
+            f"there are {', '.join([*POLICIES, *others])}"
         )
     return kind
 

@@ -1,0 +1,195 @@
+"""Vowpal Wabbit as a policy: its contextual bandits with action-dependent features.
+
+An arm's features are its context, in the arm's own block. The pmf that Vowpal Wabbit predicts is the
+policy's index and its probabilities: arms are drawn by the bandit, and propensities are true.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from rbmle.core.errors import SettingError
+from rbmle.core.types import Contexts, Indices, Observation, Probabilities, Rows
+from rbmle.interop.needs import need
+from rbmle.models.history import History, Memory
+
+ALL = Memory()
+FIRST_CAPACITY = 64
+LEAST = float(np.finfo(np.float32).tiny)
+SPACE = "x"  # the namespace of all features
+
+
+@dataclass(kw_only=True)
+class VWState:
+    """What Vowpal Wabbit was taught, in order; it is taught again where a state is loaded or copied.
+
+    Its own model file would not do: predicting changes the file, and a loaded `--cover` goes another way.
+    """
+
+    history: History
+    arms: Int[np.ndarray, " slots"]  # how many there were when an observation was learned
+    chances: Float[np.ndarray, " slots"]  # of the arm that was played
+
+    def __post_init__(self) -> None:
+        """Start without a live workspace."""
+        self.workspace: Any = None
+        self.lock = threading.Lock()  # a workspace is for one thread at a time
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: a workspace cannot be copied."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the fields."""
+        self.__init__(**state)  # type: ignore[misc]  # it is this class's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VowpalWabbit(ABC):
+    """The pmf of an explorer of Vowpal Wabbit, over linear models of costs."""
+
+    interactions: Literal["none", "quadratic"] = "none"  # quadratic: all products of two features
+    bits: int = 18  # of the table of weights; Vowpal Wabbit's own default
+    lowest: float = 0.0  # reward; those that explore by regression are told the range of costs
+    highest: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for a range that is none, or if Vowpal Wabbit is not installed."""
+        need("vowpalwabbit", "vw", type(self).__name__)
+        if not self.lowest < self.highest:
+            raise SettingError(
+                f"`lowest` must be less than `highest`, got {self.lowest} and {self.highest}"
+            )
+        if self.interactions not in ("none", "quadratic"):
+            raise SettingError(
+                f"`interactions` must be 'none' or 'quadratic', got {self.interactions!r}"
+            )
+
+    @property
+    @abstractmethod
+    def explorer(self) -> str:
+        """Return the options of the explorer."""
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """Return the smallest and the largest reward that there can be."""
+        return self.lowest, self.highest
+
+    @property
+    def options(self) -> str:
+        """Return all options: a cost is −reward, as Vowpal Wabbit's manual advises."""
+        products = f" -q {SPACE}{SPACE}" if self.interactions == "quadratic" else ""
+        return f"--cb_explore_adf {self.explorer}{products} -b {self.bits} --quiet"
+
+    @property
+    def cost_range(self) -> str:
+        """Return the options that tell the range of costs."""
+        return f"--cb_min_cost {-self.highest} --cb_max_cost {-self.lowest}"
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> VWState:
+        """Return the state before any data."""
+        slots = FIRST_CAPACITY
+        return VWState(
+            history=History.empty(blocks, "float64"),
+            arms=np.zeros(slots, np.int64),
+            chances=np.zeros(slots),
+        )
+
+    def index(self, state: VWState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        """Return the pmf."""
+        with state.lock:
+            pmf = np.array(self._live(state, contexts.features).predict(lines(contexts)))
+        return pmf / pmf.sum()
+
+    def weigh(
+        self, state: VWState, contexts: Contexts, draws: int, rng: np.random.Generator
+    ) -> tuple[Indices, Probabilities | None]:
+        """Return the pmf, which is both."""
+        pmf = self.index(state, contexts, rng)
+        return pmf, pmf
+
+    def update(self, state: VWState, seen: Observation, rng: np.random.Generator) -> None:
+        """Learn from one observation.
+
+        The played arm's probability is asked for again. It is the propensity of the decision if
+        nothing was learned between the two, and if all arms were eligible.
+        """
+        block, arms = int(seen.context.rows.blocks[0]), len(state.history.member_starts)
+        chance = float(self.index(state, everywhere(seen.context, arms), rng)[block])
+        chance = max(chance, LEAST)  # an arm that it would never play
+        with state.lock:
+            self._live(state, seen.context.features).learn(
+                labelled(seen.context, arms, seen.reward, chance)
+            )
+            at = state.history.seen
+            if at == len(state.chances):
+                state.chances, state.arms = _doubled(state.chances), _doubled(state.arms)
+            state.chances[at], state.arms[at] = chance, arms
+            state.history.append(seen, ALL, rng)
+
+    def grow(self, state: VWState, blocks: int, rng: np.random.Generator) -> None:
+        """Make room for more blocks."""
+        state.history.grow(blocks)
+
+    def _live(self, state: VWState, features: int) -> Any:
+        """Return the workspace, taught all that the state has seen; the lock is held."""
+        if state.workspace is None:
+            from vowpalwabbit import Workspace  # it takes a moment to import
+
+            state.workspace = Workspace(self.options)
+            for example in examples(state, features):
+                state.workspace.learn(example)
+        return state.workspace
+
+
+def examples(state: VWState, features: int) -> Iterator[list[str]]:
+    """Yield what was taught, in order."""
+    starts, lengths, blocks, indices, values = state.history.rows
+    for at in range(state.history.count):
+        one = slice(at, at + 1)
+        row = Rows(starts[one], lengths[one], blocks[one], indices, values)
+        context = Contexts(rows=row, features=features)
+        reward, chance = float(state.history.rewards[at]), float(state.chances[at])
+        yield labelled(context, int(state.arms[at]), reward, chance)
+
+
+def labelled(context: Contexts, arms: int, reward: float, chance: float) -> list[str]:
+    """Return the lines of all arms that share a context, the played one with its cost."""
+    block, texts = int(context.rows.blocks[0]), lines(everywhere(context, arms))
+    texts[block] = f"{block}:{-reward!r}:{chance!r} {texts[block]}"
+    return texts
+
+
+def everywhere(context: Contexts, arms: int) -> Contexts:
+    """Return one context in the blocks of all arms; where arms have rows of their own, that is one."""
+    (start,), (length,), _, indices, values = context.rows
+    rows = Rows(np.full(arms, start), np.full(arms, length), np.arange(arms), indices, values)
+    return Contexts(rows=rows, features=context.features)
+
+
+def lines(contexts: Contexts) -> list[str]:
+    """Return a line for each arm; a feature is named by its place, those of other blocks by others."""
+    starts, lengths, blocks, indices, values = contexts.rows
+    texts: dict[tuple[int, int], tuple[np.ndarray, list[str]]] = {}
+    found = []
+    spans = zip(starts.tolist(), lengths.tolist(), blocks.tolist(), strict=True)
+    for start, length, block in spans:
+        entries = slice(start, start + length)
+        if (start, length) not in texts:
+            numbers = [f":{value!r}" for value in values[entries].tolist()]
+            texts[start, length] = indices[entries].astype(np.int64), numbers
+        places, numbers = texts[start, length]
+        names = (places + block * contexts.features).tolist()
+        named = [f"{name}{number}" for name, number in zip(names, numbers, strict=True)]
+        found.append(f"|{SPACE} {' '.join(named)}")
+    return found
+
+
+def _doubled(array: np.ndarray) -> np.ndarray:
+    """Return an array of twice the length, zeros at its end."""
+    return np.concatenate([array, np.zeros_like(array)])

@@ -1,0 +1,10 @@
+"""Policies that stand on other libraries: by name, where their classes are; nothing is imported here."""
+
+# Each as module:Class. They need an extra, and are none of `--policy all`.
+RIVALS: dict[str, str] = {
+    "vw:squarecb": "rbmle.interop.vw_explorers:SquareCB",
+    "vw:regcb": "rbmle.interop.vw_explorers:RegCB",
+    "vw:cover": "rbmle.interop.vw_explorers:Cover",
+    "vw:epsilon": "rbmle.interop.vw_explorers:Epsilon",
+    "vw:first": "rbmle.interop.vw_explorers:First",
+}
