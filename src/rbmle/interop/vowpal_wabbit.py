@@ -20,7 +20,7 @@ from rbmle.models.history import History, Memory
 
 ALL = Memory()
 FIRST_CAPACITY = 64
-LEAST = float(np.finfo(np.float32).tiny)
+LEAST = 1e-3  # probability: an observation weighs at most 1,000 times as much as another
 SPACE = "x"  # the namespace of all features
 
 
