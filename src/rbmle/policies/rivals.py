@@ -2,6 +2,7 @@
 
 # Each as module:Class. They need an extra, and are none of `--policy all`.
 RIVALS: dict[str, str] = {
+    "tree-ts": "rbmle.interop.tree_ts:TreeTS",
     "vw:squarecb": "rbmle.interop.vw_explorers:SquareCB",
     "vw:regcb": "rbmle.interop.vw_explorers:RegCB",
     "vw:cover": "rbmle.interop.vw_explorers:Cover",
