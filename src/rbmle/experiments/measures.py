@@ -40,7 +40,7 @@ class Measures:
     def ratios(self) -> Float[np.ndarray, "policies problems"]:
         """Return each mean regret relative to the best of its problem."""
         counted = np.maximum(self.regrets, LEAST)
-        return counted / np.nanmin(counted, axis=0)
+        return counted / np.nanmin(counted, axis=0, initial=np.inf)
 
     @property
     def relative(self) -> Float[np.ndarray, " policies"]:
@@ -124,7 +124,7 @@ def significant_wins(
 def _numbers(cells: list[list[Cell | None]], number: Any) -> Float[np.ndarray, "policies problems"]:
     """Return a number of each cell; NaN where there is none."""
     rows = [[math.nan if cell is None else number(cell) for cell in row] for row in cells]
-    return np.array(rows, np.float64)
+    return np.array(rows, np.float64).reshape(len(cells), -1 if cells else 0)
 
 
 def _stuck(cell: Cell, limit: float) -> int:
