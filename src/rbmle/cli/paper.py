@@ -27,7 +27,7 @@ RESULTS = Path("results")
 
 @app.command()
 def reproduce(
-    study: Annotated[str, typer.Argument(help="table-1, …, figure-4, or all.")],
+    study: Annotated[str, typer.Argument(help="table-1, …, figure-4, all of these, or bakeoff.")],
     quick: Annotated[bool, typer.Option(help="Fewer seeds and rounds, from shipped data.")] = False,
     preprocess: Preprocessing = "standard",
     tuned: Annotated[
@@ -38,10 +38,9 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for runs, tables and figures.")] = RESULTS,
     data_dir: DataDir = None,
 ) -> None:
-    """Run a table or figure of the paper, and write it beside the published one."""
-    from rbmle.experiments.report import write_report
+    """Run a table or figure of the paper beside the published one, or the bake-off of all policies."""
     from rbmle.experiments.summary import summarise
-    from rbmle.studies import PAPER, STUDIES, Plan, Tuned, table_3
+    from rbmle.studies import STUDIES, Plan, Tuned, table_3
 
     console = Console()
     names = [*STUDIES, table_3.NAME]
@@ -50,16 +49,20 @@ def reproduce(
     constants = Tuned.shipped() if tuned is None else Tuned.read(tuned)
     plan = Plan(quick=quick, preprocessing=preprocess, data_dir=data_dir, tuned=constants)
     folder = out / ("quick" if quick else "paper") / preprocess
-    for name in names if study == "all" else [study]:
+    papers = [name for name in names if name not in STUDIES or STUDIES[name].is_of_the_paper]
+    for name in papers if study == "all" else [study]:
         if name == table_3.NAME:
             _measure(quick, folder, console)
             continue
         chosen = STUDIES[name]
         console.print(f"{name}: {chosen.title}")
-        summary = summarise(run_missing(chosen.trials(plan), folder, executor, jobs, console))
-        report, note = folder / f"{name}.html", plan.note(summary)
-        write_report(summary, report, published=PAPER, title=f"{name}: {chosen.title}", note=note)
-        _show([*chosen.render(summary, folder, note), report], console)
+        for line in chosen.skipped(plan):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        place = folder if chosen.is_of_the_paper else folder / name
+        summary = summarise(run_missing(chosen.trials(plan), place, executor, jobs, console))
+        report, note = place / f"{name}.html", chosen.note(plan, summary)
+        chosen.page(summary, report, f"{name}: {chosen.title}", note)
+        _show([*chosen.render(summary, place, note), report], console)
 
 
 @app.command()

@@ -1,6 +1,7 @@
-"""Figures of regret; the only file that knows matplotlib."""
+"""Figures of regret and of ranks; the only file that knows matplotlib."""
 
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.experiments.labels import clipped_top, spread
+from rbmle.experiments.ranks import Ranks
 from rbmle.experiments.styles import Style, styles
 from rbmle.experiments.summary import Curve, Problem, Summary, policy_title
 
@@ -22,6 +24,8 @@ LABEL_GAP = (
     1.4 * LABEL_POINTS / 72 / (SINGLE_INCHES[1] - 0.9)
 )  # of two names, in heights of the frame
 COLUMNS = 7  # of a legend, at most
+RANKS_INCHES = (10.0, 1.4, 0.2)  # width, height without policies, and the height of each
+CLIQUE_STEP, NAME_STEP = 0.45, 0.8  # between two bars, and between two names
 
 
 def regret_curves(
@@ -79,6 +83,69 @@ def panel_figure(
     figure.savefig(png, dpi=DOTS_PER_INCH)
     figure.savefig(pdf, metadata={"CreationDate": None})  # equal runs, equal files
     return png, pdf
+
+
+def rank_figure(ranks: Ranks, path: Path) -> tuple[Path, Path]:
+    """Write the critical-difference diagram of mean ranks; return the PNG and the PDF.
+
+    `path` has no ending. The best policy is at the left; a bar joins policies not told apart.
+    """
+    figure = _ranks(ranks)
+    png, pdf = path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.pdf")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(png, dpi=DOTS_PER_INCH)
+    figure.savefig(pdf, metadata={"CreationDate": None})
+    return png, pdf
+
+
+def rank_svg(ranks: Ranks) -> str:
+    """Return the critical-difference diagram as an element of a page."""
+    import matplotlib as mpl
+
+    text = StringIO()
+    with mpl.rc_context({"svg.hashsalt": "rbmle"}):  # equal ranks, equal text
+        _ranks(ranks).savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _ranks(ranks: Ranks) -> Any:
+    """Return the diagram: an axis of ranks, bars below it, and a name for each policy below these."""
+    from matplotlib.figure import Figure
+
+    k, cliques = len(ranks.policies), ranks.cliques
+    order = np.argsort(ranks.means, kind="stable")
+    width, rest, each = RANKS_INCHES
+    rows = CLIQUE_STEP * len(cliques) + NAME_STEP * -(-k // 2)
+    figure = Figure(figsize=(width, rest + each * rows / NAME_STEP), layout="constrained")
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set(xlim=(1 - 0.4 * k, k + 0.4 * k), ylim=(-rows - 1.2, 2.4))
+    ink: dict[str, Any] = {"color": "black", "solid_capstyle": "butt", "clip_on": False}
+    axes.plot([1, k], [0, 0], lw=1.2, **ink)
+    for rank in range(1, k + 1):
+        axes.plot([rank, rank], [0, 0.25], lw=1.0, **ink)
+        axes.text(rank, 0.4, str(rank), ha="center", va="bottom", fontsize=LABEL_POINTS)
+    axes.plot([1, 1 + ranks.difference], [1.7, 1.7], lw=2.0, **ink)
+    said = f"critical difference {ranks.difference:.2f}, of {ranks.problems} problems"
+    axes.text(1, 1.85, said, ha="left", va="bottom", fontsize=LABEL_POINTS)
+    for place, clique in enumerate(cliques):
+        ends = ranks.means[list(clique)]
+        y = -CLIQUE_STEP * (place + 1)
+        axes.plot([ends.min() - 0.06, ends.max() + 0.06], [y, y], lw=3.2, **ink)
+    top = -CLIQUE_STEP * len(cliques) - NAME_STEP
+    looks = styles(ranks.policies)
+    for place, at in enumerate(order):
+        is_left = place < -(-k // 2)
+        y = top - NAME_STEP * (place if is_left else k - 1 - place)
+        mean, end = float(ranks.means[at]), 0.7 if is_left else k + 0.3
+        colour = looks[ranks.policies[at]].colour
+        axes.plot([mean, mean, end], [0, y, y], lw=1.0, color=colour, clip_on=False, zorder=1)
+        name = _plain(policy_title(ranks.policies[at]))
+        text = f"{name}  {mean:.2f}" if is_left else f"{mean:.2f}  {name}"
+        side = "right" if is_left else "left"
+        gap = -0.1 if is_left else 0.1
+        axes.text(end + gap, y, text, ha=side, va="center", fontsize=LABEL_POINTS)
+    return figure
 
 
 def _curve(runs: Float[np.ndarray, "seeds rounds"]) -> Curve:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from rbmle.experiments.comparison_page import comparison_sections
 from rbmle.experiments.labels import CLIPPED, REFERENCE, ROOM
 from rbmle.experiments.markup import listing, numbers, section, words
 from rbmle.experiments.standings import standings
@@ -72,6 +73,7 @@ def _body(summary: Summary, published: Published | None, note: str) -> str:
             section("Mean regret", numbers(mean_table(summary, beside))),
             section("Deviation over seeds", numbers(std_table(summary, beside))),
             *_comparisons(summary, published),
+            *comparison_sections(summary),
             section("Regret curves", _charts(summary)),
             section("Settings of every policy", _settings(summary)),
             section("Problems", _problems(summary)),

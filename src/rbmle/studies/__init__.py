@@ -1,5 +1,6 @@
-"""The paper: one file per table or figure."""
+"""The paper, one file per table or figure, and the bake-off."""
 
+from rbmle.studies.bakeoff import BAKEOFF
 from rbmle.studies.base import Plan, Study
 from rbmle.studies.figure_1 import FIGURE_1
 from rbmle.studies.figure_2 import FIGURE_2
@@ -11,7 +12,8 @@ from rbmle.studies.table_2 import TABLE_2
 from rbmle.studies.tuned import Tuned
 
 STUDIES = {
-    study.name: study for study in (TABLE_1, TABLE_2, FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4)
+    study.name: study
+    for study in (TABLE_1, TABLE_2, FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4, BAKEOFF)
 }
 
 __all__ = ["PAPER", "STUDIES", "Plan", "Study", "Tuned"]

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from rbmle.environments import Classification
+from rbmle.experiments.report import write_report
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import Table
 from rbmle.experiments.trial import Trial
 from rbmle.policies.schedules import Power
-from rbmle.studies.published import DATASETS, HORIZONS
+from rbmle.studies.published import DATASETS, HORIZONS, PAPER
 from rbmle.studies.tuned import Data, Tuned
 
 POLICIES = (
@@ -94,14 +95,23 @@ class Plan:
         return replace(policy, model=replace(policy.model, alarm=0.0))
 
 
+def paper_page(summary: Summary, path: Path, title: str, note: str) -> None:
+    """Write a report with the published numbers beside ours."""
+    write_report(summary, path, published=PAPER, title=title, note=note)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """One table or figure of the paper."""
+    """One table or figure, of the paper or of our own."""
 
     name: str
     title: str
     trials: Callable[[Plan], list[Trial]]
     render: Callable[[Summary, Path, str], list[Path]]  # writes files with a note, and returns them
+    page: Callable[[Summary, Path, str, str], None] = paper_page  # with a title and a note
+    note: Callable[[Plan, Summary], str] = Plan.note
+    skipped: Callable[[Plan], list[str]] = lambda _: []  # a line for all that cannot be played
+    is_of_the_paper: bool = True  # the others have a folder of their own, and are not among `all`
 
 
 def noted(table: Table, note: str) -> Table:

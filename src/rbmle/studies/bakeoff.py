@@ -1,0 +1,163 @@
+"""The bake-off: all policies and their rivals, at their defaults, on as many problems as there are.
+
+After Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off".
+"""
+
+from functools import cache
+from pathlib import Path
+
+from rbmle.core.errors import SettingError
+from rbmle.core.files import write_text
+from rbmle.datasets import DatasetError
+from rbmle.environments import Classification, Environment, altered
+from rbmle.experiments.comparison import (
+    comparison_table,
+    is_compared,
+    loss_table,
+    pairs_table,
+    policy_ranks,
+)
+from rbmle.experiments.comparison_page import write_comparison
+from rbmle.experiments.figures import rank_figure
+from rbmle.experiments.measures import measure
+from rbmle.experiments.summary import Summary
+from rbmle.experiments.tables import latex, markdown
+from rbmle.experiments.trial import Trial
+from rbmle.policies import POLICIES
+from rbmle.policies.rivals import RIVALS
+from rbmle.policies.specification import Specification, specified
+from rbmle.studies.base import Plan, Study, noted
+
+PMLB = (
+    "banana",
+    "cmc",
+    "coil2000",
+    "connect-4",
+    "dna",
+    "fars",
+    "flare",
+    "german",
+    "kddcup",
+    "led24",
+    "led7",
+    "letter",
+    "mfeat-factors",
+    "mfeat-morphological",
+    "mfeat-zernike",
+    "mofn-3-7-10",
+    "page-blocks",
+    "pendigits",
+    "ring",
+    "satimage",
+    "segmentation",
+    "splice",
+    "tic-tac-toe",
+    "titanic",
+    "vehicle",
+    "waveform-21",
+    "waveform-40",
+    "wine-quality-red",
+    "wine-quality-white",
+    "xd6",
+)
+SHIPPED = ("digits", "adult", "magic", "mushroom", "shuttle")
+DATASETS = (*SHIPPED, "covertype", "mnist", *(f"pmlb:{name}" for name in PMLB))
+VARIANTS: tuple[tuple[str, ...], ...] = ((), ("noise",), ("rare",))
+QUADRATIC = ":interactions=quadratic"
+MOST_FEATURES = 300  # for products of two: with more, a round takes a tenth of a second
+ROUNDS, SEEDS = 3000, 2
+QUICK_ROUNDS, QUICK_SEEDS = 150, 1
+
+
+def trials(plan: Plan) -> list[Trial]:
+    """Return all rivals on all problems that are there, those of a dataset together."""
+    specs, _ = rivals()
+    problems, _ = worlds(plan.quick, plan.preprocessing, plan.data_dir)
+    rounds, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if plan.quick else (ROUNDS, SEEDS)
+    return [
+        Trial(
+            policy=spec.policy(),
+            name=f"{spec.name} (quadratic)" if spec.settings else spec.name,
+            environment=world,
+            horizon=min(rounds, world.rows or rounds),
+            seed=seed,
+        )
+        for world in problems
+        for spec in specs
+        if not (spec.settings and world.features > MOST_FEATURES)
+        for seed in range(seeds)
+    ]
+
+
+def skipped(plan: Plan) -> list[str]:
+    """Return a line for each rival and each dataset that is not there."""
+    return [*rivals()[1], *worlds(plan.quick, plan.preprocessing, plan.data_dir)[1]]
+
+
+@cache
+def rivals() -> tuple[list[Specification], list[str]]:
+    """Return the policies that can be played, and a line for each that cannot."""
+    products = [name + QUADRATIC for name in RIVALS if name.startswith("vw:")]
+    found, said = [specified(name) for name in POLICIES], []
+    for text in (*RIVALS, *products):
+        try:
+            found.append(specified(text))
+        except SettingError as error:
+            said.append(f"Skipped {text}: {error}.")
+    return found, said
+
+
+@cache
+def worlds(
+    is_quick: bool, preprocessing: str, data_dir: Path | None
+) -> tuple[list[Environment], list[str]]:
+    """Return the problems whose data can be had, and a line for each dataset that cannot."""
+    found: list[Environment] = []
+    said = []
+    for name in SHIPPED if is_quick else DATASETS:
+        world = Classification(dataset=name, preprocessing=preprocessing, data_dir=data_dir)
+        try:
+            world.rows  # noqa: B018  # the data are read
+        except DatasetError as error:
+            said.append(f"Skipped {name}: {error}.")
+        else:
+            found += [altered(world, changes) for changes in VARIANTS]
+    return found, said
+
+
+def note(plan: Plan, summary: Summary) -> str:
+    """Return how much was played, and how."""
+    seeds = sorted({seed for cell in summary.cells for seed in cell.seeds})
+    rounds = sorted({problem.horizon for problem in summary.problems})
+    span = f"{rounds[0]:,} to {rounds[-1]:,}" if len(rounds) > 1 else f"{rounds[0]:,}"
+    return (
+        f"{summary.runs:,} trials on {len(summary.problems)} problems, seeds "
+        f"{', '.join(map(str, seeds))}, {span} rounds, the default settings of every policy."
+    )
+
+
+def render(summary: Summary, out: Path, note: str) -> list[Path]:
+    """Write all tables in Markdown, the first in LaTeX too, and the diagram of ranks."""
+    measures = measure(summary)
+    if not is_compared(measures):
+        return []
+    table = noted(comparison_table(measures), note)
+    return [
+        write_text(out / "bakeoff.md", markdown(table)),
+        write_text(out / "bakeoff.tex", latex(table)),
+        write_text(out / "bakeoff-pairs.md", markdown(pairs_table(measures))),
+        write_text(out / "bakeoff-losses.md", markdown(loss_table(measures, summary))),
+        *rank_figure(policy_ranks(measures), out / "bakeoff-ranks"),
+    ]
+
+
+BAKEOFF = Study(
+    name="bakeoff",
+    title="Policies and rivals on many problems",
+    trials=trials,
+    render=render,
+    is_of_the_paper=False,
+    skipped=skipped,
+    note=note,
+    page=write_comparison,
+)
