@@ -76,8 +76,8 @@ def test_arms_have_features_of_their_own() -> None:
 
 
 def test_the_played_arm_has_a_label_of_action_cost_and_probability() -> None:
-    played = disjoint([1.0], np.array([1]), 1)
-    assert labelled(played, 2, 0.25, 0.5) == ["|x 0:1.0", "1:-0.25:0.5 |x 1:1.0"]
+    texts = lines(disjoint([1.0], np.arange(2), 1))
+    assert labelled(texts, 1, 0.25, 0.5) == ["|x 0:1.0", "1:-0.25:0.5 |x 1:1.0"]
 
 
 @needs_vw

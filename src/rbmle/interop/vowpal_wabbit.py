@@ -120,12 +120,12 @@ class VowpalWabbit(ABC):
         nothing was learned between the two, and if all arms were eligible.
         """
         block, arms = int(seen.context.rows.blocks[0]), len(state.history.member_starts)
-        chance = float(self.index(state, everywhere(seen.context, arms), rng)[block])
-        chance = max(chance, LEAST)  # an arm that it would never play
+        texts = lines(everywhere(seen.context, arms))
         with state.lock:
-            self._live(state, seen.context.features).learn(
-                labelled(seen.context, arms, seen.reward, chance)
-            )
+            live = self._live(state, seen.context.features)
+            pmf = np.array(live.predict(texts))
+            chance = max(float(pmf[block] / pmf.sum()), LEAST)  # if it would never play the arm
+            live.learn(labelled(texts, block, seen.reward, chance))
             at = state.history.seen
             if at == len(state.chances):
                 state.chances, state.arms = _doubled(state.chances), _doubled(state.arms)
@@ -155,14 +155,14 @@ def examples(state: VWState, features: int) -> Iterator[list[str]]:
         row = Rows(starts[one], lengths[one], blocks[one], indices, values)
         context = Contexts(rows=row, features=features)
         reward, chance = float(state.history.rewards[at]), float(state.chances[at])
-        yield labelled(context, int(state.arms[at]), reward, chance)
+        texts = lines(everywhere(context, int(state.arms[at])))
+        yield labelled(texts, int(blocks[at]), reward, chance)
 
 
-def labelled(context: Contexts, arms: int, reward: float, chance: float) -> list[str]:
-    """Return the lines of all arms that share a context, the played one with its cost."""
-    block, texts = int(context.rows.blocks[0]), lines(everywhere(context, arms))
-    texts[block] = f"{block}:{-reward!r}:{chance!r} {texts[block]}"
-    return texts
+def labelled(texts: list[str], place: int, reward: float, chance: float) -> list[str]:
+    """Return the lines of all arms, the played one with its cost and probability."""
+    label = f"{place}:{-reward!r}:{chance!r} "
+    return [label + text if at == place else text for at, text in enumerate(texts)]
 
 
 def everywhere(context: Contexts, arms: int) -> Contexts:
