@@ -106,6 +106,18 @@ def test_products_of_two_features_are_left_out_where_they_are_too_many(
     assert found == {"vw:first", "vw:first (quadratic)"}
 
 
+def test_a_few_policies_can_be_played_with_more_seeds(tmp_path: Path) -> None:
+    plan = Plan(quick=True, policies="lin-ucb,lin-ucb:exploration=0.3", count=3)
+    trials = bakeoff.trials(plan)
+    assert len(trials) == 2 * 3 * 3
+    assert {trial.seed for trial in trials} == {0, 1, 2}
+    assert len({repr(trial.policy) for trial in trials}) == 2
+    table = ["reproduce", "table-1", "--seeds", "3", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, table)
+    assert result.exit_code != 0
+    assert "--policy and --seeds are for the bake-off" in str(result.exception)
+
+
 def test_it_is_no_part_of_the_paper() -> None:
     assert not STUDIES["bakeoff"].is_of_the_paper
     assert all(study.is_of_the_paper for name, study in STUDIES.items() if name != "bakeoff")

@@ -33,6 +33,10 @@ def reproduce(
     tuned: Annotated[
         Path | None, typer.Option(help="Constants that rbmle tune wrote; else those that ship.")
     ] = None,
+    policy: Annotated[
+        str, typer.Option(help="Policies of the bake-off, with commas between; else all.")
+    ] = "",
+    seeds: Annotated[int, typer.Option(min=0, help="Seeds of the bake-off; 0: 2, or 1.")] = 0,
     jobs: Jobs = -1,
     executor: ExecutorName = "processes",
     out: Annotated[Path, typer.Option(help="Folder for runs, tables and figures.")] = RESULTS,
@@ -47,7 +51,16 @@ def reproduce(
     if study not in (*names, "all"):
         raise SettingError(f"there is no study {study!r}; there are {', '.join(names)} and all")
     constants = Tuned.shipped() if tuned is None else Tuned.read(tuned)
-    plan = Plan(quick=quick, preprocessing=preprocess, data_dir=data_dir, tuned=constants)
+    if (policy or seeds) and (study not in STUDIES or STUDIES[study].is_of_the_paper):
+        raise SettingError(f"--policy and --seeds are for the bake-off; leave them out for {study}")
+    plan = Plan(
+        quick=quick,
+        preprocessing=preprocess,
+        data_dir=data_dir,
+        tuned=constants,
+        policies=policy,
+        count=seeds,
+    )
     folder = out / ("quick" if quick else "paper") / preprocess
     papers = [name for name in names if name not in STUDIES or STUDIES[name].is_of_the_paper]
     for name in papers if study == "all" else [study]:

@@ -25,7 +25,7 @@ from rbmle.experiments.tables import latex, markdown
 from rbmle.experiments.trial import Trial
 from rbmle.policies import POLICIES
 from rbmle.policies.rivals import RIVALS
-from rbmle.policies.specification import Specification, specified
+from rbmle.policies.specification import Specification, specifications, specified
 from rbmle.studies.base import Plan, Study, noted
 
 PMLB = (
@@ -63,7 +63,7 @@ PMLB = (
 SHIPPED = ("digits", "adult", "magic", "mushroom", "shuttle")
 DATASETS = (*SHIPPED, "covertype", "mnist", *(f"pmlb:{name}" for name in PMLB))
 VARIANTS: tuple[tuple[str, ...], ...] = ((), ("noise",), ("rare",))
-QUADRATIC = ":interactions=quadratic"
+QUADRATIC = "interactions=quadratic"
 MOST_FEATURES = 300  # for products of two: with more, a round takes a tenth of a second
 ROUNDS, SEEDS = 3000, 2
 QUICK_ROUNDS, QUICK_SEEDS = 150, 1
@@ -71,33 +71,34 @@ QUICK_ROUNDS, QUICK_SEEDS = 150, 1
 
 def trials(plan: Plan) -> list[Trial]:
     """Return all rivals on all problems that are there, those of a dataset together."""
-    specs, _ = rivals()
+    specs = specifications(plan.policies)[0] if plan.policies else rivals()[0]
     problems, _ = worlds(plan.quick, plan.preprocessing, plan.data_dir)
-    rounds, seeds = (QUICK_ROUNDS, QUICK_SEEDS) if plan.quick else (ROUNDS, SEEDS)
+    rounds, usual = (QUICK_ROUNDS, QUICK_SEEDS) if plan.quick else (ROUNDS, SEEDS)
     return [
         Trial(
             policy=spec.policy(),
-            name=f"{spec.name} (quadratic)" if spec.settings else spec.name,
+            name=f"{spec.name} (quadratic)" if _is_quadratic(spec) else spec.name,
             environment=world,
             horizon=min(rounds, world.rows or rounds),
             seed=seed,
         )
         for world in problems
         for spec in specs
-        if not (spec.settings and world.features > MOST_FEATURES)
-        for seed in range(seeds)
+        if not (_is_quadratic(spec) and world.features > MOST_FEATURES)
+        for seed in range(plan.count or usual)
     ]
 
 
 def skipped(plan: Plan) -> list[str]:
     """Return a line for each rival and each dataset that is not there."""
-    return [*rivals()[1], *worlds(plan.quick, plan.preprocessing, plan.data_dir)[1]]
+    absent = [] if plan.policies else rivals()[1]
+    return [*absent, *worlds(plan.quick, plan.preprocessing, plan.data_dir)[1]]
 
 
 @cache
 def rivals() -> tuple[list[Specification], list[str]]:
     """Return the policies that can be played, and a line for each that cannot."""
-    products = [name + QUADRATIC for name in RIVALS if name.startswith("vw:")]
+    products = [f"{name}:{QUADRATIC}" for name in RIVALS if name.startswith("vw:")]
     found, said = [specified(name) for name in POLICIES], []
     for text in (*RIVALS, *products):
         try:
@@ -125,6 +126,11 @@ def worlds(
     return found, said
 
 
+def _is_quadratic(spec: Specification) -> bool:
+    """Say whether a rival sees all products of two features, and nothing else is set."""
+    return spec.settings == (QUADRATIC,)
+
+
 def note(plan: Plan, summary: Summary) -> str:
     """Return how much was played, and how."""
     seeds = sorted({seed for cell in summary.cells for seed in cell.seeds})
@@ -132,7 +138,8 @@ def note(plan: Plan, summary: Summary) -> str:
     span = f"{rounds[0]:,} to {rounds[-1]:,}" if len(rounds) > 1 else f"{rounds[0]:,}"
     return (
         f"{summary.runs:,} trials on {len(summary.problems)} problems, seeds "
-        f"{', '.join(map(str, seeds))}, {span} rounds, the default settings of every policy."
+        f"{', '.join(map(str, seeds))}, {span} rounds, "
+        f"{'settings as given' if plan.policies else 'the default settings of every policy'}."
     )
 
 

@@ -36,6 +36,8 @@ class Plan:
     preprocessing: str = "standard"
     data_dir: Path | None = None
     tuned: Tuned = field(default_factory=Tuned.shipped)
+    policies: str = ""  # of the bake-off, with commas between; empty: all, and their rivals
+    count: int = 0  # seeds of the bake-off; 0: as many as usual
 
     @property
     def datasets(self) -> tuple[str, ...]:
