@@ -1,7 +1,9 @@
 """The configuration of the service: durations as on the wire, ranges, and what may change at once."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -9,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rbmle.service.configuration import (
+    SETTINGS,
     Aggregation,
-    ConfigurationError,
     LearningMode,
     ServiceConfiguration,
     Settle,
 )
 from rbmle.service.iso8601 import format_date, format_duration, parse_date, parse_duration
+from rbmle.service.setting import NUMBER, ConfigurationError
 
 
 @pytest.mark.parametrize(
@@ -200,3 +203,14 @@ def test_rewards_and_the_mode_do_not_change_together() -> None:
         assert caught.value.field == "learning_mode"
         with pytest.raises(ConfigurationError, match="second call"):
             watching.check_change(replace(online, **change))
+
+
+def test_the_documentation_has_the_defaults() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    text = text[text.index("\n## Configuration\n") : text.index("\nOptions are given")]
+    documented = dict(re.findall(r"^\| `([a-z_]+)` \| `?([^`|]+?)`? \|", text, re.MULTILINE))
+    defaults = ServiceConfiguration().to_json()
+    found = {name: value for name, value in documented.items() if name in defaults}
+    assert "exploration" in found
+    for name, value in found.items():
+        assert defaults[name] == (float(value) if SETTINGS[name].kind is NUMBER else value)

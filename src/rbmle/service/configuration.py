@@ -1,33 +1,31 @@
-"""How the service decides and learns: a value, checked when it is made, and its JSON."""
+"""How the service decides and learns: one table of settings, checked when a value is made, and its JSON."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, get_type_hints
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from rbmle.core.errors import RBMLEError
-from rbmle.service.iso8601 import format_date, format_duration, parse_date, parse_duration
+from rbmle.service.setting import (
+    DATE,
+    DURATION,
+    FLAG,
+    NUMBER,
+    WHOLE,
+    ConfigurationError,
+    Setting,
+    one_of,
+    optional,
+)
 
-SHORTEST_WAIT = timedelta(seconds=5)
-LONGEST_WAIT = timedelta(days=2)
 FOREVER = -1  # as a number of days
 MOST_DAYS = 2**31 - 1  # a signed 32-bit number on the wire
 
 _OF_REWARDS = ("reward_wait_time", "default_reward", "reward_aggregation", "settle")
-
-Member = TypeVar("Member", bound=StrEnum)
-
-
-class ConfigurationError(RBMLEError, ValueError):
-    """A setting of the service out of its range; `field` is its name."""
-
-    def __init__(self, field: str, message: str) -> None:
-        self.field = field
-        super().__init__(message)
 
 
 class Aggregation(StrEnum):
@@ -53,88 +51,83 @@ class LearningMode(StrEnum):
     LOGGING_ONLY = "LoggingOnly"
 
 
-class ConfigurationJSON(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The configuration as JSON; durations as in ISO 8601, `PT10M`, and dates too."""
-
-    reward_wait_time: str = "PT10M"
-    default_reward: float = 0.0
-    reward_aggregation: str = "earliest"
-    exploration: float = 0.02
-    learning_mode: str = "Online"
-    log_retention_days: int = FOREVER
-    model_export_frequency: str = "PT5M"
-    model_retrain_days: int = 0
-    is_auto_optimization_enabled: bool = False
-    auto_optimization_frequency: str | None = None
-    auto_optimization_start_date: str | None = None
-    settle: str = "deadline"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfiguration:
-    """How the service decides and learns; export, retraining and optimization are kept and shown only."""
+    """How the service decides and learns: each field is a row of the table of settings.
 
-    reward_wait_time: timedelta = timedelta(minutes=10)
-    default_reward: float = 0.0  # of an event without a reward in that time
-    reward_aggregation: Aggregation = Aggregation.EARLIEST
-    exploration: float = (
-        0.02  # ε, the part of all decisions that is drawn at random, at least; 0 … 1
-    )
-    learning_mode: LearningMode = LearningMode.ONLINE
-    log_retention_days: int = FOREVER
-    model_export_frequency: timedelta = timedelta(minutes=5)
-    model_retrain_days: int = 0
-    is_auto_optimization_enabled: bool = False
-    auto_optimization_frequency: timedelta | None = None  # None: never set
-    auto_optimization_start_date: datetime | None = None  # None: never set
-    settle: Settle = Settle.DEADLINE
+    Export, retraining and optimization are kept and shown only.
+    """
+
+    reward_wait_time: Annotated[
+        timedelta, Setting(DURATION, low=timedelta(seconds=5), high=timedelta(days=2))
+    ] = timedelta(minutes=10)
+    default_reward: Annotated[float, Setting(NUMBER, low=-1, high=1)] = 0.0
+    reward_aggregation: Annotated[Aggregation, Setting(one_of(Aggregation))] = Aggregation.EARLIEST
+    exploration: Annotated[float, Setting(NUMBER, low=0, high=1)] = 0.02  # ε
+    learning_mode: Annotated[
+        LearningMode,
+        Setting(
+            one_of(LearningMode),
+            about="Not from Online to Apprentice, or back, together with the reward settings",
+        ),
+    ] = LearningMode.ONLINE
+    log_retention_days: Annotated[
+        int,
+        Setting(
+            WHOLE,
+            about="-1 is for ever; else it is a day more than the reward wait time, at least",
+            schema={
+                "anyOf": [
+                    {"const": FOREVER},
+                    {"type": "integer", "minimum": 2, "maximum": MOST_DAYS},
+                ]
+            },
+        ),
+    ] = FOREVER
+    model_export_frequency: Annotated[
+        timedelta,
+        Setting(
+            DURATION,
+            low=timedelta(microseconds=1),
+            range="longer than nothing, for example PT5M",
+        ),
+    ] = timedelta(minutes=5)
+    model_retrain_days: Annotated[
+        int, Setting(WHOLE, low=0, high=MOST_DAYS, about="No more than the log is kept")
+    ] = 0
+    is_auto_optimization_enabled: Annotated[bool, Setting(FLAG)] = False
+    auto_optimization_frequency: Annotated[
+        timedelta | None,
+        Setting(
+            optional(DURATION), low=timedelta(days=1), range="a day or longer, for example P7D"
+        ),
+    ] = None
+    auto_optimization_start_date: Annotated[datetime | None, Setting(optional(DATE))] = None
+    settle: Annotated[
+        Settle,
+        Setting(
+            one_of(Settle),
+            about="When an event is learned: at its deadline, with its first reward, or soon",
+        ),
+    ] = Settle.DEADLINE
 
     def __post_init__(self) -> None:
         """Raise a ConfigurationError that names the first setting out of its range."""
-        if not SHORTEST_WAIT <= self.reward_wait_time <= LONGEST_WAIT:
-            raise ConfigurationError(
-                "reward_wait_time",
-                f"the reward wait time is {format_duration(self.reward_wait_time)}; "
-                f"it must be from {format_duration(SHORTEST_WAIT)} to {format_duration(LONGEST_WAIT)}",
-            )
-        if not -1.0 <= self.default_reward <= 1.0:
-            raise ConfigurationError(
-                "default_reward",
-                f"the default reward is {self.default_reward}; it must be from -1 to 1",
-            )
-        if not 0.0 <= self.exploration <= 1.0:
-            raise ConfigurationError(
-                "exploration",
-                f"the exploration percentage is {self.exploration}; it must be from 0 to 1",
-            )
+        for name, row in SETTINGS.items():
+            row.check(name, getattr(self, name))
+        kept, retrained = self.log_retention_days, self.model_retrain_days
         shortest = math.ceil(self.reward_wait_time / timedelta(days=1) + 1)
-        if self.log_retention_days != FOREVER and not (
-            shortest <= self.log_retention_days <= MOST_DAYS
-        ):
+        if kept != FOREVER and not shortest <= kept <= MOST_DAYS:
             raise ConfigurationError(
                 "log_retention_days",
-                f"the log is to be kept for {self.log_retention_days} days; it must be -1, for ever, or "
-                f"at least the reward wait time and a day, which is {shortest}",
+                f"the log is to be kept for {kept} days; it must be -1, for ever, or at least the "
+                f"reward wait time and a day, which is {shortest}",
             )
-        if self.model_export_frequency <= timedelta(0):
-            raise ConfigurationError(
-                "model_export_frequency",
-                f"the model export frequency is {format_duration(self.model_export_frequency)}; "
-                "it must be longer than nothing, for example PT5M",
-            )
-        most = MOST_DAYS if self.log_retention_days == FOREVER else self.log_retention_days
-        if not 0 <= self.model_retrain_days <= most:
+        if kept != FOREVER and retrained > kept:
             raise ConfigurationError(
                 "model_retrain_days",
-                f"the model is to be retrained on {self.model_retrain_days} days; it must be from 0 to "
-                f"the {most} days for which the log is kept",
-            )
-        frequency = self.auto_optimization_frequency
-        if frequency is not None and frequency < timedelta(days=1):
-            raise ConfigurationError(
-                "auto_optimization_frequency",
-                f"the auto-optimization frequency is {format_duration(frequency)}; "
-                "it must be a day or longer, for example P7D",
+                f"the model is to be retrained on {retrained} days; it must be from 0 to the {kept} "
+                "days for which the log is kept",
             )
 
     @property
@@ -146,44 +139,26 @@ class ServiceConfiguration:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Return the configuration that `to_json` wrote; what is missing keeps its default."""
         try:
-            return cls.from_struct(msgspec.convert(value, ConfigurationJSON))
+            given = given_in(msgspec.convert(value, ConfigurationChange))
         except msgspec.ValidationError as error:
             _, _, field = str(error).rpartition("$.")
             raise ConfigurationError(field.rstrip("`"), str(error)) from None
+        return cls(**{name: SETTINGS[name].read(name, value) for name, value in given.items()})
 
     @classmethod
     def from_record(cls, value: Mapping[str, Any]) -> Self:
         """Return the configuration of a record; one from before there was `settle` keeps its meaning."""
         return cls.from_json({"settle": Settle.ON_REWARD.value, **value})
 
-    @classmethod
-    def from_struct(cls, value: ConfigurationJSON) -> Self:
-        """Return the configuration of a decoded JSON object."""
-        frequency, start = value.auto_optimization_frequency, value.auto_optimization_start_date
-        return cls(
-            reward_wait_time=_duration("reward_wait_time", value.reward_wait_time),
-            default_reward=value.default_reward,
-            reward_aggregation=_member(Aggregation, "reward_aggregation", value.reward_aggregation),
-            exploration=value.exploration,
-            learning_mode=_member(LearningMode, "learning_mode", value.learning_mode),
-            log_retention_days=value.log_retention_days,
-            model_export_frequency=_duration(
-                "model_export_frequency", value.model_export_frequency
-            ),
-            model_retrain_days=value.model_retrain_days,
-            is_auto_optimization_enabled=value.is_auto_optimization_enabled,
-            auto_optimization_frequency=(
-                None if frequency is None else _duration("auto_optimization_frequency", frequency)
-            ),
-            auto_optimization_start_date=(
-                None if start is None else _date("auto_optimization_start_date", start)
-            ),
-            settle=_member(Settle, "settle", value.settle),
-        )
-
     def to_json(self) -> dict[str, Any]:
         """Return all settings as JSON can hold them."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {name: row.kind.write(getattr(self, name)) for name, row in SETTINGS.items()}
+
+    def changed(self, given: Mapping[str, Any]) -> Self:
+        """Return it with some settings changed, as JSON has them, or raise ConfigurationError."""
+        after = self.from_json({**self.to_json(), **given})
+        self.check_change(after)
+        return after
 
     def check_change(self, after: "ServiceConfiguration") -> None:
         """Raise a ConfigurationError if rewards would change their meaning together with the mode.
@@ -201,36 +176,22 @@ class ServiceConfiguration:
             )
 
 
-def _plain(value: object) -> object:
-    match value:
-        case timedelta():
-            return format_duration(value)
-        case datetime():
-            return format_date(value)
-        case StrEnum():
-            return value.value
-        case _:
-            return value
+SETTINGS: Mapping[str, Setting] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(ServiceConfiguration, include_extras=True).items()
+}
+
+ConfigurationChange = msgspec.defstruct(
+    "ConfigurationChange",
+    [(name, row.kind.json | UnsetType, UNSET) for name, row in SETTINGS.items()],
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    namespace={"__doc__": "Some settings of the configuration; the others stay as they are."},
+)
 
 
-def _duration(field: str, text: str) -> timedelta:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise ConfigurationError(field, str(error)) from None
-
-
-def _date(field: str, text: str) -> datetime:
-    try:
-        return parse_date(text)
-    except ValueError as error:
-        raise ConfigurationError(field, str(error)) from None
-
-
-def _member(kind: type[Member], field: str, text: str) -> Member:
-    try:
-        return kind(text)
-    except ValueError:
-        raise ConfigurationError(
-            field, f"the {field.replace('_', ' ')} is {text!r}; it must be one of {', '.join(kind)}"
-        ) from None
+def given_in(some: msgspec.Struct) -> dict[str, Any]:
+    """Return the settings that a JSON object has."""
+    values = msgspec.structs.asdict(some)
+    return {name: value for name, value in values.items() if value is not UNSET}

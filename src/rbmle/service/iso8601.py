@@ -3,6 +3,10 @@
 import re
 from datetime import UTC, datetime, timedelta
 
+DURATION_PATTERN = (  # for schemas, whose regular expressions are those of JavaScript
+    r"^P(?!$)([0-9]{1,9}Y)?([0-9]{1,9}M)?([0-9]{1,9}W)?([0-9]{1,9}D)?"
+    r"(T(?!$)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}([.][0-9]{1,12})?S)?)?$"
+)
 _DURATION = re.compile(
     r"P(?=.)(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?"
     r"(?:T(?=.)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?",

@@ -10,10 +10,11 @@ from rbmle.core.errors import SettingError
 from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
 from rbmle.service.access.budget import WORK_PER_SECOND, WorkBudget
-from rbmle.service.configuration import ConfigurationError, ServiceConfiguration
+from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.http.binding import Binding
 from rbmle.service.learning.model import BITS, DEFAULT_POLICY, bounded
 from rbmle.service.learning.start import CHECKPOINT_SECONDS, Start
+from rbmle.service.setting import ConfigurationError
 
 DATA = "rbmle-data"
 KEYS_FILE = "keys.json"

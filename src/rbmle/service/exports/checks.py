@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rbmle.service.configuration import ConfigurationError
 from rbmle.service.exports.rows import Step, read_record, unseen
 from rbmle.service.learning.checkpoints import check_newest
 from rbmle.service.learning.events import Counts, Pending, Settled
@@ -14,6 +13,7 @@ from rbmle.service.learning.joining import Joiner
 from rbmle.service.log.base import Log, Stored
 from rbmle.service.log.errors import LogDamaged
 from rbmle.service.log.records import Activated, Decided, Play, Record
+from rbmle.service.setting import ConfigurationError
 
 ROUNDING = 1e-6  # by which probabilities may miss 1
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,12 @@ from rbmle.service.api.native.wire import (
     SlotAnswerBody,
     StatusBody,
 )
-from rbmle.service.configuration import ConfigurationError, ConfigurationJSON, ServiceConfiguration
+from rbmle.service.configuration import (
+    SETTINGS,
+    ConfigurationChange,
+    ServiceConfiguration,
+    given_in,
+)
 from rbmle.service.deciding.requests import (
     ONLY_SLOT,
     Action,
@@ -36,11 +40,12 @@ from rbmle.service.deciding.requests import (
 )
 from rbmle.service.iso8601 import format_date
 from rbmle.service.log.records import NO_FEATURES, Features
+from rbmle.service.setting import ConfigurationError
 
 _RANK = msgspec.json.Decoder(RankBody)
 _PACKED_RANK = msgspec.json.Decoder(PackedRankBody)
 _REWARD = msgspec.json.Decoder(RewardBody)
-_CONFIGURATION = msgspec.json.Decoder(ConfigurationJSON)
+_CONFIGURATION = msgspec.json.Decoder(ConfigurationChange)
 
 
 def encode_problem(refusal: Problem) -> bytes:
@@ -109,29 +114,21 @@ def decode_event(event: str) -> str:
 def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
     """Return the configuration of PUT /v1/configuration, which has every setting."""
     with refusing():
-        decoded(_CONFIGURATION, body)
-        given = msgspec.json.decode(body)
-        missing = [name for name in ConfigurationJSON.__struct_fields__ if name not in given]
+        given = given_in(decoded(_CONFIGURATION, body))
+        missing = [name for name in SETTINGS if name not in given]
         if missing:
             raise RequestError(
                 (missing[0],),
                 f"PUT takes the whole configuration, but there is no {', '.join(missing)}; send all "
                 "settings as GET gives them, or only some with PATCH",
             )
-        return _changed(before, given)
+        return before.changed(given)
 
 
 def decode_change(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
     """Return the configuration of PATCH /v1/configuration; what is left out stays as it was."""
     with refusing():
-        decoded(_CONFIGURATION, body)
-        return _changed(before, msgspec.json.decode(body))
-
-
-def _changed(before: ServiceConfiguration, given: dict[str, Any]) -> ServiceConfiguration:
-    after = ServiceConfiguration.from_json(before.to_json() | given)
-    before.check_change(after)
-    return after
+        return before.changed(given_in(decoded(_CONFIGURATION, body)))
 
 
 def encode_rank(answer: RankAnswer) -> bytes:

@@ -16,25 +16,20 @@ from rbmle.service.api.native.wire import (
     StatusBody,
 )
 from rbmle.service.api.paths import ID
-from rbmle.service.configuration import (
-    FOREVER,
-    LONGEST_WAIT,
-    MOST_DAYS,
-    SHORTEST_WAIT,
-    Aggregation,
-    ConfigurationJSON,
-    LearningMode,
-    Settle,
-)
+from rbmle.service.configuration import SETTINGS, ConfigurationChange, ServiceConfiguration
 from rbmle.service.deciding.requests import LONGEST_ID
-from rbmle.service.iso8601 import format_duration
 
 _REF = "#/components/schemas/{name}"
 
 
-class ConfigurationChange(ConfigurationJSON, frozen=True, kw_only=True):
-    """Some settings of the configuration; the others stay as they are."""
-
+ConfigurationJSON = msgspec.defstruct(
+    "ConfigurationJSON",
+    [(name, row.kind.json) for name, row in SETTINGS.items()],
+    forbid_unknown_fields=True,
+    namespace={
+        "__doc__": "The configuration as JSON; durations as in ISO 8601, `PT10M`, and dates too."
+    },
+)
 
 _SUMMARIES = {
     Operation.RANK: "Choose an action, or one for each slot",
@@ -76,48 +71,6 @@ _DESCRIPTIONS = {
     Fault.UNAVAILABLE: "The log cannot be written now; try again after Retry-After seconds",
 }
 
-_DURATION = (
-    r"^P(?!$)([0-9]{1,9}Y)?([0-9]{1,9}M)?([0-9]{1,9}W)?([0-9]{1,9}D)?"
-    r"(T(?!$)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}([.][0-9]{1,12})?S)?)?$"
-)
-_A_DURATION = {"type": "string", "pattern": _DURATION}
-
-# What a schema can say of the settings; the rest is said in words.
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "reward_wait_time": {
-        **_A_DURATION,
-        "description": f"From {format_duration(SHORTEST_WAIT)} to {format_duration(LONGEST_WAIT)}",
-    },
-    "default_reward": {"minimum": -1, "maximum": 1},
-    "reward_aggregation": {"enum": list(Aggregation)},
-    "exploration": {"minimum": 0, "maximum": 1},
-    "learning_mode": {
-        "enum": list(LearningMode),
-        "description": "Not from Online to Apprentice, or back, together with the reward settings",
-    },
-    "log_retention_days": {
-        "anyOf": [{"const": FOREVER}, {"type": "integer", "minimum": 2, "maximum": MOST_DAYS}],
-        "description": "-1 is for ever; else it is a day more than the reward wait time, at least",
-    },
-    "model_export_frequency": {**_A_DURATION, "description": "Longer than nothing"},
-    "model_retrain_days": {
-        "minimum": 0,
-        "maximum": MOST_DAYS,
-        "description": "No more than the log is kept",
-    },
-    "auto_optimization_frequency": {
-        "anyOf": [_A_DURATION, {"type": "null"}],
-        "description": "A day or longer",
-    },
-    "auto_optimization_start_date": {
-        "anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]
-    },
-    "settle": {
-        "enum": list(Settle),
-        "description": "When an event is learned: at its deadline, with its first reward, or soon",
-    },
-}
-
 _EITHER = [
     {"required": ["value"], "properties": {"value": {"type": "number"}, "slots": {"type": "null"}}},
     {
@@ -141,11 +94,12 @@ def openapi(version: str) -> dict[str, Any]:
     types = (*_BODIES.values(), *_ANSWERS.values(), ErrorBody)
     _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
     schemas[RewardBody.__name__]["oneOf"] = _EITHER
-    whole, change = (schemas[kind.__name__] for kind in (ConfigurationJSON, ConfigurationChange))
-    for name, setting in whole["properties"].items():
-        setting |= _SETTINGS.get(name, {})
-        change["properties"][name] = {k: v for k, v in setting.items() if k != "default"}
-    whole["required"] = list(whole["properties"])
+    whole, change = (
+        schemas[kind.__name__]["properties"] for kind in (ConfigurationJSON, ConfigurationChange)
+    )
+    for name, default in ServiceConfiguration().to_json().items():
+        change[name] |= SETTINGS[name].described()
+        whole[name] |= {"default": default, **SETTINGS[name].described()}
     paths: dict[str, dict[str, Any]] = {}
     for pattern, methods in TABLE.items():
         paths["/" + "/".join((PREFIX, *pattern))] = {

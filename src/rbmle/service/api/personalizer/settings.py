@@ -10,14 +10,44 @@ from rbmle.service.api.faults import Problem, RefusedError
 from rbmle.service.api.personalizer.bodies import refusing
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
 from rbmle.service.api.personalizer.routes import Version
-from rbmle.service.api.personalizer.wire import (
-    ConfigurationBody,
-    PolicyBody,
-)
-from rbmle.service.configuration import ConfigurationError, ConfigurationJSON, ServiceConfiguration
-from rbmle.service.iso8601 import format_date, format_duration
+from rbmle.service.api.personalizer.wire import PolicyBody
+from rbmle.service.configuration import SETTINGS, ServiceConfiguration
+from rbmle.service.iso8601 import format_date
+from rbmle.service.setting import ConfigurationError
 
-_CONFIGURATION = msgspec.json.Decoder(ConfigurationBody)
+MIRRORED, EDITED = "log_mirror_enabled", "last_configuration_edit_date"  # no settings of ours
+
+NAMES = {  # of settings on the wire, in the order in which they are sent
+    "reward_wait_time": "rewardWaitTime",
+    "default_reward": "defaultReward",
+    "reward_aggregation": "rewardAggregation",
+    "exploration": "explorationPercentage",
+    "model_export_frequency": "modelExportFrequency",
+    MIRRORED: "logMirrorEnabled",
+    "log_retention_days": "logRetentionDays",
+    EDITED: "lastConfigurationEditDate",
+    "learning_mode": "learningMode",
+    "is_auto_optimization_enabled": "isAutoOptimizationEnabled",
+    "auto_optimization_frequency": "autoOptimizationFrequency",
+    "auto_optimization_start_date": "autoOptimizationStartDate",
+    "model_retrain_days": "modelRetrainDays",
+}
+_REQUIRED = (
+    *("reward_wait_time", "default_reward", "reward_aggregation", "exploration"),
+    *("model_export_frequency", "log_retention_days"),
+)
+_TYPES = {name: row.kind.json for name, row in SETTINGS.items()} | {MIRRORED: bool, EDITED: str}
+_CONFIGURATION = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "ConfigurationBody",
+        [
+            (name, _TYPES[name]) if name in _REQUIRED else (name, _TYPES[name] | None, None)
+            for name in NAMES
+        ],
+        kw_only=True,
+        rename=NAMES,
+    )
+)
 _POLICY = msgspec.json.Decoder(PolicyBody)
 
 _CODES = {
@@ -25,7 +55,6 @@ _CODES = {
     "log_retention_days": ErrorCode.INVALID_LOG_RETENTION_DAYS,
     "model_retrain_days": ErrorCode.INVALID_MODEL_RETRAIN_DAYS,
 }
-_NAMES = {"exploration": "explorationPercentage"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,45 +68,25 @@ class LearningSettings:
 def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
     """Return the configuration of PUT /configurations/service; what is left out stays as it was."""
     with refusing(ErrorCode.INVALID_SERVICE_CONFIGURATION):
-        given = decoded(_CONFIGURATION, body)
-    if given.log_mirror_enabled:
+        given = msgspec.structs.asdict(decoded(_CONFIGURATION, body))
+    if given[MIRRORED]:
         raise RefusedError(
             problem(
                 ErrorCode.INVALID_SERVICE_CONFIGURATION,
                 "this service does not mirror its log; send false, and export the log instead",
-                target="logMirrorEnabled",
+                target=NAMES[MIRRORED],
             )
         )
-    kept = {
-        name: value
-        for name in (
-            "learning_mode",
-            "is_auto_optimization_enabled",
-            "auto_optimization_frequency",
-            "auto_optimization_start_date",
-            "model_retrain_days",
-        )
-        if (value := getattr(given, name)) is not None
-    }
-    required = {
-        "reward_wait_time": given.reward_wait_time,
-        "default_reward": given.default_reward,
-        "reward_aggregation": given.reward_aggregation,
-        "exploration": given.exploration_percentage,
-        "model_export_frequency": given.model_export_frequency,
-        "log_retention_days": given.log_retention_days,
-    }
+    changes = {name: given[name] for name in SETTINGS if given.get(name) is not None}
     try:
-        after = ServiceConfiguration.from_struct(
-            msgspec.convert(before.to_json() | required | kept, ConfigurationJSON)
-        )
+        after = ServiceConfiguration.from_json(before.to_json() | changes)
     except ConfigurationError as error:
         raise RefusedError(refusal_of(error)) from None
     try:
         before.check_change(after)
     except ConfigurationError as error:
         raise RefusedError(
-            problem(ErrorCode.INVALID_LEARNING_MODE, str(error), target="learningMode")
+            problem(ErrorCode.INVALID_LEARNING_MODE, str(error), target=NAMES[error.field])
         ) from None
     return after
 
@@ -85,34 +94,20 @@ def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceCo
 def refusal_of(error: ConfigurationError) -> Problem:
     """Return the refusal of a setting out of its range."""
     code = _CODES.get(error.field, ErrorCode.INVALID_SERVICE_CONFIGURATION)
-    return problem(code, str(error), target=_NAMES.get(error.field, _camel(error.field)))
+    return problem(code, str(error), target=NAMES[error.field])
 
 
 def encode_configuration(
     configuration: ServiceConfiguration, version: Version, edited: datetime | None = None
 ) -> bytes:
     """Return the answer of GET and PUT /configurations/service; `edited` is None before the first."""
-    frequency = configuration.auto_optimization_frequency
-    start = configuration.auto_optimization_start_date
-    return msgspec.json.encode(
-        ConfigurationBody(
-            reward_wait_time=format_duration(configuration.reward_wait_time),
-            default_reward=configuration.default_reward,
-            reward_aggregation=configuration.reward_aggregation.value,
-            exploration_percentage=configuration.exploration,
-            model_export_frequency=format_duration(configuration.model_export_frequency),
-            log_mirror_enabled=False,
-            log_retention_days=configuration.log_retention_days,
-            last_configuration_edit_date=None if edited is None else format_date(edited),
-            learning_mode=configuration.learning_mode.value,
-            is_auto_optimization_enabled=configuration.is_auto_optimization_enabled,
-            auto_optimization_frequency=None if frequency is None else format_duration(frequency),
-            auto_optimization_start_date=None if start is None else format_date(start),
-            model_retrain_days=(
-                configuration.model_retrain_days if version is Version.V2022 else None
-            ),
-        )
-    )
+    values = configuration.to_json() | {MIRRORED: False}
+    if edited is not None:
+        values[EDITED] = format_date(edited)
+    if version is not Version.V2022:
+        del values["model_retrain_days"]
+    sent = {wire: values[name] for name, wire in NAMES.items() if values.get(name) is not None}
+    return msgspec.json.encode(sent)
 
 
 def decode_policy(body: bytes) -> LearningSettings:
@@ -137,8 +132,3 @@ def encode_model_properties(created: datetime, modified: datetime) -> bytes:
 def encode_log_properties(first: datetime, last: datetime) -> bytes:
     """Return the answer of GET /logs/properties; an empty log is LOGS_PROPERTIES_NOT_FOUND."""
     return msgspec.json.encode({"dateRange": {"from": format_date(first), "to": format_date(last)}})
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)

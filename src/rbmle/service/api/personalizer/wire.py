@@ -127,24 +127,6 @@ class SlotsRewardBody(Struct, frozen=True):
     reward: Annotated[list[SlotRewardBody], Meta(min_length=1, max_length=MOST_SLOTS)]
 
 
-class ConfigurationBody(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """GET and PUT /configurations/service."""
-
-    reward_wait_time: str
-    default_reward: float
-    reward_aggregation: Label
-    exploration_percentage: float
-    model_export_frequency: str
-    log_mirror_enabled: bool | None = None
-    log_retention_days: int
-    last_configuration_edit_date: str | None = None
-    learning_mode: str | None = None
-    is_auto_optimization_enabled: bool | None = None
-    auto_optimization_frequency: str | None = None
-    auto_optimization_start_date: str | None = None
-    model_retrain_days: int | None = None
-
-
 class PolicyBody(Struct, frozen=True):
     """GET and PUT /configurations/policy."""
 
