@@ -2,8 +2,10 @@
 
 import os
 import sys
+from collections.abc import Callable
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,142 +22,100 @@ TRY = (
 )
 
 
-Config = Annotated[
-    Path | None, typer.Option(help="A TOML file; options on the command line take precedence.")
-]
-Host = Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.")]
-Port = Annotated[int | None, typer.Option(help="8080; 0 for a free one.")]
-Data = Annotated[str | None, typer.Option(help="Folder of log, keys and checkpoints.")]
-LogAddress = Annotated[str | None, typer.Option(help="postgresql://…, else a file in the folder.")]
-PolicyName = Annotated[str | None, typer.Option(help="As rbmle policies lists them.")]
-PolicySettings = Annotated[
-    str | None, typer.Option("--set", help="key=value of the policy, with spaces between.")
-]
-Seed = Annotated[int | None, typer.Option(help="Of the model; random, and kept in the log.")]
-NewModel = Annotated[
-    bool | None, typer.Option("--new-model", help="Begin another model in an old log.")
-]
-Certificate = Annotated[str | None, typer.Option(help="TLS: a PEM file.")]
-PrivateKey = Annotated[str | None, typer.Option(help="TLS: its key, if in another file.")]
-Proxies = Annotated[str | None, typer.Option(help="Whose X-Forwarded headers are believed.")]
-NoKeys = Annotated[
-    bool | None, typer.Option("--no-keys", help="Let everybody on this machine ask.")
-]
-Supervised = Annotated[bool, typer.Option("--supervised", hidden=True)]
+def _option(kind: type, help: str, *names: str) -> Any:
+    return Annotated[kind | None, typer.Option(*names, help=help)]
 
 
-@app.command()
-def serve(
-    config: Config = None,
-    host: Host = None,
-    port: Port = None,
-    workers: Annotated[int | None, typer.Option(help="Front ends on the port; 1.")] = None,
-    data: Data = None,
-    log: LogAddress = None,
-    policy: PolicyName = None,
-    policy_settings: PolicySettings = None,
-    seed: Seed = None,
-    new_model: NewModel = None,
-    certificate: Certificate = None,
-    private_key: PrivateKey = None,
-    proxies: Proxies = None,
-    no_keys: NoKeys = None,
-) -> None:
+# Names are those of the settings.
+_EVERYWHERE = {
+    "config": _option(Path, "A TOML file; options on the command line take precedence."),
+    "data": _option(str, "Folder of log, keys and checkpoints."),
+    "log": _option(str, "postgresql://…, else a file in the folder."),
+}
+_LISTENING = {
+    "host": _option(str, "Where to listen; 127.0.0.1."),
+    "port": _option(int, "8080; 0 for a free one."),
+    "certificate": _option(str, "TLS: a PEM file."),
+    "private_key": _option(str, "TLS: its key, if in another file."),
+    "proxies": _option(str, "Whose X-Forwarded headers are believed."),
+    "no_keys": _option(bool, "Let everybody on this machine ask.", "--no-keys"),
+}
+_LEARNING = {
+    "policy": _option(str, "As rbmle policies lists them."),
+    "policy_settings": _option(str, "key=value of the policy, with spaces between.", "--set"),
+    "seed": _option(int, "Of the model; random, and kept in the log."),
+    "new_model": _option(bool, "Begin another model in an old log.", "--new-model"),
+}
+_WORKERS = {"workers": _option(int, "Front ends on the port; 1.")}
+_SUPERVISED = {"supervised": Annotated[bool | None, typer.Option("--supervised", hidden=True)]}
+
+Given = dict[str, Any]  # options by name; None: not given
+
+
+def _command(*groups: Given) -> Callable[[Callable[[Given], None]], Callable[[Given], None]]:
+    """Make a command of a function that takes what is given of some options."""
+
+    def decorate(function: Callable[[Given], None]) -> Callable[[Given], None]:
+        def run(**given: Any) -> None:
+            require("serve")
+            function(given)
+
+        options = [option for group in groups for option in group.items()]
+        run.__signature__ = Signature(  # type: ignore[attr-defined]  # what typer reads
+            [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+                for name, kind in options
+            ]
+        )
+        app.command(function.__name__, help=function.__doc__)(run)
+        return function
+
+    return decorate
+
+
+@_command(_EVERYWHERE, _LISTENING, _WORKERS, _LEARNING)
+def serve(given: Given) -> None:
     """Decide and learn behind HTTP, with a durable log; RBMLE_KEY sets the first key."""
-    require("serve")
-    from rbmle.service.settings import read_settings
-
-    given = {
-        "host": host,
-        "port": port,
-        "workers": workers,
-        "data": data,
-        "log": log,
-        "policy": policy,
-        "policy_settings": policy_settings,
-        "seed": seed,
-        "new_model": new_model,
-        "certificate": certificate,
-        "private_key": private_key,
-        "proxies": proxies,
-        "no_keys": no_keys,
-    }
-    settings = read_settings(config, given)
+    settings = _settings(given)
     from rbmle.service.supervisor import serve as serve_until_stopped
 
     raise typer.Exit(serve_until_stopped(settings, lambda address: _welcome(settings, address)))
 
 
-@app.command()
-def front(
-    config: Config = None,
-    host: Host = None,
-    port: Port = None,
-    data: Data = None,
-    log: LogAddress = None,
-    certificate: Certificate = None,
-    private_key: PrivateKey = None,
-    proxies: Proxies = None,
-    no_keys: NoKeys = None,
-    supervised: Supervised = False,
-) -> None:
+@_command(_EVERYWHERE, _LISTENING, _SUPERVISED)
+def front(given: Given) -> None:
     """Decide behind HTTP with the model that a learner publishes, on this machine or another."""
-    require("serve")
     from rbmle.service.supervisor import FRONT, run_supervised
 
-    if supervised:
+    if given.pop("supervised"):
         run_supervised(FRONT)
         return
     from rbmle.service.roles import run_front_end
-    from rbmle.service.settings import read_settings
 
-    given = {
-        "host": host,
-        "port": port,
-        "data": data,
-        "log": log,
-        "certificate": certificate,
-        "private_key": private_key,
-        "proxies": proxies,
-        "no_keys": no_keys,
-    }
-    settings = read_settings(config, given)
+    settings = _settings(given)
     run_front_end(settings, lambda address: _welcome(settings, address))
 
 
-@app.command()
-def learn(
-    config: Config = None,
-    data: Data = None,
-    log: LogAddress = None,
-    policy: PolicyName = None,
-    policy_settings: PolicySettings = None,
-    seed: Seed = None,
-    new_model: NewModel = None,
-    supervised: Supervised = False,
-) -> None:
+@_command(_EVERYWHERE, _LEARNING, _SUPERVISED)
+def learn(given: Given) -> None:
     """Learn from a log, and publish models for its front ends; a second learner stands by."""
-    require("serve")
     from rbmle.service.supervisor import LEARN, run_supervised
 
-    if supervised:
+    if given.pop("supervised"):
         run_supervised(LEARN)
         return
     from rbmle.service.log.errors import masked
     from rbmle.service.roles import run_learner
-    from rbmle.service.settings import read_settings
 
-    given = {
-        "data": data,
-        "log": log,
-        "policy": policy,
-        "policy_settings": policy_settings,
-        "seed": seed,
-        "new_model": new_model,
-    }
-    settings = read_settings(config, given)
+    settings = _settings(given)
     where = masked(settings.log or settings.data)
     run_learner(settings, lambda: _tell(f"rbmle learns from {where}"))
+
+
+def _settings(given: Given) -> "Settings":
+    from rbmle.service.settings import read_settings
+
+    return read_settings(given.pop("config"), given)
 
 
 def _welcome(settings: "Settings", address: str) -> None:
