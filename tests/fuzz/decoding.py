@@ -12,11 +12,11 @@ from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.native import bodies as native
 from rbmle.service.api.personalizer import bodies as personalizer
 from rbmle.service.api.personalizer.errors import encode_problem
-from rbmle.service.api.personalizer.routes import Version
 from rbmle.service.api.personalizer.settings import (
     decode_configuration,
     decode_policy,
 )
+from rbmle.service.api.personalizer.versions import Version
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import RankRequest
 from rbmle.service.log.errors import DuplicateRequest

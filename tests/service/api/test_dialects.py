@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 import rbmle.service
+from rbmle.service.access.keys import Scope
+from rbmle.service.api.base import Request, Route
+from rbmle.service.api.dialects import dialect_of, resolve
 from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.native import bodies as native
-from rbmle.service.api.native import routes as native_routes
+from rbmle.service.api.native.dialect import NATIVE
 from rbmle.service.api.native.openapi import openapi
+from rbmle.service.api.paths import parameters
 from rbmle.service.api.personalizer import bodies as personalizer
+from rbmle.service.api.personalizer.dialect import PERSONALIZER, TABLES
 from rbmle.service.api.personalizer.errors import (
     CODES,
     ErrorCode,
@@ -33,7 +38,6 @@ from rbmle.service.api.personalizer.evaluations import (
     encode_evaluations,
     encode_page,
 )
-from rbmle.service.api.personalizer.routes import TABLES, Operation, Route, Version, success
 from rbmle.service.api.personalizer.settings import (
     LearningSettings,
     decode_configuration,
@@ -43,6 +47,7 @@ from rbmle.service.api.personalizer.settings import (
     encode_model_properties,
     encode_policy,
 )
+from rbmle.service.api.personalizer.versions import Version, version_of
 from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration, Settle
 from rbmle.service.deciding.requests import (
     ONLY_SLOT,
@@ -61,7 +66,6 @@ from rbmle.service.deciding.requests import (
 from rbmle.service.features.limits import LIMITS
 from rbmle.service.log.records import NO_FEATURES, unpacked
 
-Do = Operation
 V1_0, V1_1, V2022 = "/personalizer/v1.0", "/personalizer/v1.1-preview.3", "/personalizer"
 LATER = "api-version=2022-09-01-preview"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -95,66 +99,76 @@ CONFIGURATION = (
 
 # Every call of the clients: method, path, what it is, the status they take for success.
 SHARED = [
-    ("POST", "/rank", Do.RANK, 201),
-    ("POST", "/events/e/reward", Do.REWARD, 204),
-    ("POST", "/events/e/activate", Do.ACTIVATE, 204),
+    ("POST", "/rank", "rank", 201),
+    ("POST", "/events/e/reward", "reward", 204),
+    ("POST", "/events/e/activate", "activate", 204),
 ]
 ALL_BUT_V1_0 = [
     *SHARED,
-    ("POST", "/multislot/rank", Do.RANK_SLOTS, 201),
-    ("POST", "/multislot/events/e/reward", Do.REWARD_SLOTS, 204),
-    ("POST", "/multislot/events/e/activate", Do.ACTIVATE_SLOTS, 204),
-    ("GET", "/configurations/service", Do.GET_CONFIGURATION, 200),
-    ("PUT", "/configurations/service", Do.PUT_CONFIGURATION, 200),
-    ("POST", "/configurations/applyFromEvaluation", Do.APPLY_EVALUATION, 204),
-    ("GET", "/configurations/policy", Do.GET_POLICY, 200),
-    ("PUT", "/configurations/policy", Do.PUT_POLICY, 200),
-    ("DELETE", "/configurations/policy", Do.RESET_POLICY, 200),
-    ("GET", "/model", Do.GET_MODEL, 200),
-    ("PUT", "/model", Do.PUT_MODEL, 204),
-    ("DELETE", "/model", Do.RESET_MODEL, 204),
-    ("GET", "/model/properties", Do.GET_MODEL_PROPERTIES, 200),
-    ("DELETE", "/logs", Do.DELETE_LOGS, 204),
-    ("GET", "/logs/properties", Do.GET_LOG_PROPERTIES, 200),
-    ("GET", "/evaluations", Do.LIST_EVALUATIONS, 200),
-    ("GET", "/evaluations/e", Do.GET_EVALUATION, 200),
-    ("DELETE", "/evaluations/e", Do.DELETE_EVALUATION, 204),
+    ("POST", "/multislot/rank", "rank_slots", 201),
+    ("POST", "/multislot/events/e/reward", "reward_slots", 204),
+    ("POST", "/multislot/events/e/activate", "activate_slots", 204),
+    ("GET", "/configurations/service", "get_configuration", 200),
+    ("PUT", "/configurations/service", "put_configuration", 200),
+    ("POST", "/configurations/applyFromEvaluation", "apply_evaluation", 204),
+    ("GET", "/configurations/policy", "get_policy", 200),
+    ("PUT", "/configurations/policy", "put_policy", 200),
+    ("DELETE", "/configurations/policy", "reset_policy", 200),
+    ("GET", "/model", "get_model", 200),
+    ("PUT", "/model", "put_model", 204),
+    ("DELETE", "/model", "reset_model", 204),
+    ("GET", "/model/properties", "get_model_properties", 200),
+    ("DELETE", "/logs", "delete_logs", 204),
+    ("GET", "/logs/properties", "get_log_properties", 200),
+    ("GET", "/evaluations", "list_evaluations", 200),
+    ("GET", "/evaluations/e", "get_evaluation", 200),
+    ("DELETE", "/evaluations/e", "delete_evaluation", 204),
 ]
 CALLS = [
     *((V1_0, *call) for call in SHARED),
     *((V1_1, *call) for call in ALL_BUT_V1_0),
-    (V1_1, "POST", "/evaluations", Do.CREATE_EVALUATION, 201),
-    (V1_1, "POST", "/logs/interactions", Do.LOG_INTERACTIONS, 204),
-    (V1_1, "POST", "/logs/observations", Do.LOG_OBSERVATIONS, 204),
+    (V1_1, "POST", "/evaluations", "create_evaluation", 201),
+    (V1_1, "POST", "/logs/interactions", "log_interactions", 204),
+    (V1_1, "POST", "/logs/observations", "log_observations", 204),
     *((V2022, *call) for call in ALL_BUT_V1_0),
-    (V2022, "PUT", "/evaluations/e", Do.CREATE_EVALUATION, 200),
-    (V2022, "GET", "/featureImportances", Do.LIST_FEATURE_IMPORTANCES, 200),
-    (V2022, "GET", "/featureImportances/e", Do.GET_FEATURE_IMPORTANCE, 200),
-    (V2022, "PUT", "/featureImportances/e", Do.CREATE_FEATURE_IMPORTANCE, 200),
-    (V2022, "DELETE", "/featureImportances/e", Do.DELETE_FEATURE_IMPORTANCE, 204),
+    (V2022, "PUT", "/evaluations/e", "create_evaluation", 200),
+    (V2022, "GET", "/featureImportances", "list_feature_importances", 200),
+    (V2022, "GET", "/featureImportances/e", "get_feature_importance", 200),
+    (V2022, "PUT", "/featureImportances/e", "create_feature_importance", 200),
+    (V2022, "DELETE", "/featureImportances/e", "delete_feature_importance", 204),
 ]
 
 
 @pytest.mark.parametrize(("prefix", "method", "path", "operation", "status"), CALLS)
 def test_every_call_of_the_clients_has_its_route(
-    prefix: str, method: str, path: str, operation: Operation, status: int
+    prefix: str, method: str, path: str, operation: str, status: int
 ) -> None:
     found = asked(method, prefix + path)
-    assert found.operation is operation
-    assert found.status == status
-    assert found.version.value in {prefix.rpartition("/")[2], LATER.partition("=")[2]}
+    assert found.endpoint.name == operation
+    assert found.endpoint.status == status
+    version = Version(prefix.rpartition("/")[2] if prefix != V2022 else LATER.partition("=")[2])
+    assert found.endpoint in [e for table in TABLES[version].values() for e in table.values()]
+    assert version_of((prefix + path).encode()) is version
     assert found.id == (
-        "e" if "/e" in path.replace("/events", "").replace("/evaluations", "") else None
+        "e" if "/e" in path.replace("/events", "").replace("/evaluations", "") else ""
     )
-    assert found.is_read == (method == "GET")
+    is_deciding = operation.startswith(("rank", "reward", "activate"))
+    assert found.endpoint.scope is (
+        Scope.DECIDE if is_deciding else Scope.READ if method == "GET" else Scope.ADMIN
+    )
 
 
 def test_every_operation_is_called_by_some_client() -> None:
-    assert {operation for *_, operation, _ in CALLS} == set(Operation)
-    for version, table in TABLES.items():
-        for methods in table.values():
-            for operation in methods.values():
-                assert success(operation, version) in {200, 201, 204}
+    endpoints = [
+        endpoint
+        for table in TABLES.values()
+        for methods in table.values()
+        for endpoint in methods.values()
+    ]
+    assert {operation for *_, operation, _ in CALLS} == {endpoint.name for endpoint in endpoints}
+    for endpoint in endpoints:
+        assert endpoint.status in {200, 201, 204}
+        assert (endpoint.decode is None) != (endpoint.operate is None)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +178,8 @@ def test_every_operation_is_called_by_some_client() -> None:
 def test_an_event_id_comes_as_it_is(prefix: str, event: str) -> None:
     assert asked("POST", f"{prefix}/events/{quote(event, safe='')}/reward").id == event
     assert asked("POST", f"{prefix}/multislot/events/{quote(event, safe='')}/activate").id == event
-    native_route = native_routes.route("GET", f"/v1/events/{quote(event, safe='')}".encode())
-    assert isinstance(native_route, native_routes.Route)
+    native_route = NATIVE.route("GET", f"/v1/events/{quote(event, safe='')}".encode(), b"")
+    assert isinstance(native_route, Route)
     assert native_route.id == event
 
 
@@ -174,7 +188,7 @@ def test_an_event_id_comes_as_it_is(prefix: str, event: str) -> None:
 )
 def test_slashes_too_many_and_capitals_find_their_way(path: str) -> None:
     """An endpoint is often written with a slash at its end, and clients send it so."""
-    assert asked("POST", path).operation is Operation.RANK
+    assert asked("POST", path).endpoint.name == "rank"
 
 
 def test_parameters_of_the_query_are_read() -> None:
@@ -182,11 +196,11 @@ def test_parameters_of_the_query_are_read() -> None:
         b"api-version=2022-09-01-preview&intervalInMinutes=5&startTime=2026-01-01T00%3A00%3A00.000Z"
         b"&window=Expanding"
     )
-    found = personalizer.route("GET", b"/personalizer/evaluations/e%2F1", query)
+    found = PERSONALIZER.route("GET", b"/personalizer/evaluations/e%2F1", query)
     assert isinstance(found, Route)
     assert found.id == "e/1"
-    assert found.parameters["starttime"] == "2026-01-01T00:00:00.000Z"
-    assert found.parameters["intervalinminutes"] == "5"
+    assert parameters(query)["starttime"] == "2026-01-01T00:00:00.000Z"
+    assert parameters(query)["intervalinminutes"] == "5"
 
 
 @pytest.mark.parametrize(
@@ -209,20 +223,20 @@ def test_parameters_of_the_query_are_read() -> None:
 def test_what_is_not_there_is_refused_in_its_dialect(
     method: str, path: str, query: str, status: int, code: str
 ) -> None:
-    found = personalizer.route(method, path.encode(), query.encode())
+    found = PERSONALIZER.route(method, path.encode(), query.encode())
     assert isinstance(found, Problem)
     assert (found.status, found.code) == (status, code)
     assert bool(found.allow) == (status == 405)
 
 
 def test_a_method_that_is_not_there_names_those_that_are() -> None:
-    found = personalizer.route("POST", b"/personalizer/v1.0/model", b"")
+    found = PERSONALIZER.route("POST", b"/personalizer/v1.0/model", b"")
     assert isinstance(found, Problem)
     assert error_headers(found) == (
         ("x-ms-error-code", "MethodNotAllowed"),
         ("allow", "DELETE, GET, PUT"),
     )
-    here = native_routes.route("DELETE", b"/v1/configuration")
+    here = NATIVE.route("DELETE", b"/v1/configuration", b"")
     assert isinstance(here, Problem)
     assert (here.status, here.code, here.allow) == (
         405,
@@ -235,8 +249,10 @@ def test_a_method_that_is_not_there_names_those_that_are() -> None:
     "path", [b"", b"/", b"/metrics", b"/personalizers/v1.0/rank", b"/v2/rank", b"/%FF"]
 )
 def test_paths_of_others_are_left_to_them(path: bytes) -> None:
-    assert personalizer.route("POST", path, b"") is None
-    assert native_routes.route("POST", path) is None
+    assert dialect_of(path) is None
+    found = resolve(Request(method="POST", path=path, query=b"", headers={}, address=""))
+    assert found.problem is not None
+    assert found.problem.status == 404
 
 
 PIECES = st.lists(
@@ -263,13 +279,13 @@ PIECES = st.lists(
 
 @given(st.sampled_from(["GET", "POST", "", "é"]) | st.text(), st.binary() | PIECES, st.binary())
 def test_no_path_is_too_strange_to_route(method: str, raw_path: bytes, query: bytes) -> None:
-    for dialect in (personalizer.route, native_routes.route):
+    for dialect in (PERSONALIZER, NATIVE):
         for path in (raw_path, b"/v1/" + raw_path, b"/personalizer/v1.0/" + raw_path):
-            found = dialect(method, path, query)
-            assert found is None or isinstance(found, Problem | Route | native_routes.Route)
+            found = dialect.route(method, path, query)
+            assert isinstance(found, Problem | Route)
             if isinstance(found, Problem):
                 assert found.status in {400, 404, 405}
-                assert encode_problem(found, personalizer.version_of(path))
+                assert encode_problem(found, version_of(path))
                 assert native.encode_problem(found)
 
 
@@ -579,14 +595,14 @@ def test_codes_are_distinct_and_every_fault_has_one() -> None:
     assert len({code.code for code in ErrorCode}) == len(ErrorCode)
     assert set(CODES) == set(Fault)
     for what in Fault:
-        assert fault(what, "x").status == what.value == native_routes.fault(what, "x").status
+        assert fault(what, "x").status == what.value == native.fault(what, "x").status
 
 
 def test_the_version_to_answer_in_is_known_before_the_route() -> None:
-    assert personalizer.version_of(b"//personalizer/v1.0/nothing") is Version.V1_0
-    assert personalizer.version_of(b"/personalizer/V1.1-preview.3/rank") is Version.V1_1
-    assert personalizer.version_of(b"/personalizer/rank") is Version.V2022
-    assert personalizer.version_of(b"/%FF") is Version.V2022
+    assert version_of(b"//personalizer/v1.0/nothing") is Version.V1_0
+    assert version_of(b"/personalizer/V1.1-preview.3/rank") is Version.V1_1
+    assert version_of(b"/personalizer/rank") is Version.V2022
+    assert version_of(b"/%FF") is Version.V2022
 
 
 def test_a_configuration_is_read_and_written_as_personalizer_does() -> None:
@@ -785,7 +801,7 @@ def test_native_answers_are_small() -> None:
     assert native.encode_status(status) == (
         b'{"version":"0.1.0","records":10,"learned":7,"backlog":3,"observations":3}'
     )
-    assert native.encode_problem(native_routes.fault(Fault.THROTTLED, "wait")) == (
+    assert native.encode_problem(native.fault(Fault.THROTTLED, "wait")) == (
         b'{"error":{"code":"throttled","message":"wait"}}'
     )
 
@@ -875,7 +891,7 @@ def test_a_request_made_by_hand_is_checked_too() -> None:
 
 def asked(method: str, path: str) -> Route:
     query = b"" if "/v1." in path.lower() else LATER.encode()
-    found = personalizer.route(method, path.encode(), query)
+    found = PERSONALIZER.route(method, path.encode(), query)
     assert isinstance(found, Route), found
     return found
 

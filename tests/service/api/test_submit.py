@@ -14,7 +14,7 @@ import pytest
 
 from rbmle.service.api.base import MOST_BYTES, Reply, Request
 from rbmle.service.api.batches import MOST
-from rbmle.service.api.dialects import dialect_of
+from rbmle.service.api.dialects import resolve
 from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.submit import MOST_QUEUED
 from rbmle.service.log.errors import LogUnavailable
@@ -418,12 +418,11 @@ def stored_since(site: Site, seq: int) -> int:
 
 def refused_strictly(request: Request) -> Reply:
     """Return the refusal of strict decoding."""
-    dialect = dialect_of(request.path)
-    assert dialect is not None
-    route = dialect.route(request.method, request.path, request.query)
+    found = resolve(request)
+    assert found.problem is None
     with pytest.raises(RefusedError) as caught:
-        dialect.decode(route, request.body, is_strict=True)
-    return dialect.refuse(caught.value.problem, request.path)
+        found.route.decode(request.body, is_strict=True)
+    return found.dialect.refuse(caught.value.problem, request.path)
 
 
 def raised(error: Exception) -> Any:

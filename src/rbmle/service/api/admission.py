@@ -2,16 +2,15 @@
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.api.base import Dialect
 from rbmle.service.api.faults import Fault, Problem, RefusedError
-from rbmle.service.api.personalizer.bodies import KEY_HEADER
 from rbmle.service.api.work import FREE, work_of
 
+KEY_HEADER = b"ocp-apim-subscription-key"  # Personalizer's; Authorization: Bearer is ours
 LONGEST_KEY = 256  # of an idempotency key
 _SCOPES = {
     Scope.READ: "`read` or `admin`",
@@ -29,9 +28,7 @@ class Admission:
     throttle: Throttle = field(default_factory=Throttle)
     budget: WorkBudget = field(default_factory=WorkBudget)
 
-    def admit(
-        self, dialect: Dialect[Any], headers: Headers, address: str, needed: Scope
-    ) -> str | None:
+    def admit(self, dialect: Dialect, headers: Headers, address: str, needed: Scope) -> str | None:
         """Return the key that allows what is asked, None if none is needed; or raise RefusedError."""
         if self.keys is None:
             return None
@@ -44,7 +41,7 @@ class Admission:
             raise RefusedError(dialect.fault(Fault.FORBIDDEN, message))
         return presented
 
-    def charge(self, dialect: Dialect[Any], key: str | None, body: bytes) -> None:
+    def charge(self, dialect: Dialect, key: str | None, body: bytes) -> None:
         """Raise RefusedError for a rank call if its key has asked for too much work of late."""
         work = 0 if key is None else work_of(body)
         seconds = 0 if not work or key is None else self.budget.charge(key, work, time.monotonic())
@@ -57,7 +54,7 @@ class Admission:
             problem = dialect.fault(Fault.THROTTLED, message)
             raise RefusedError(replace(problem, retry_after=seconds))
 
-    def _stranger(self, dialect: Dialect[Any], address: str, *, has_key: bool) -> Problem:
+    def _stranger(self, dialect: Dialect, address: str, *, has_key: bool) -> Problem:
         """Return the refusal of who has no key of ours; wrong keys are counted, right ones never are."""
         now = time.monotonic()
         seconds = self.throttle.retry_after(address, now)
@@ -73,7 +70,7 @@ class Admission:
         )
 
 
-def idempotency_key(dialect: Dialect[Any], headers: Headers) -> str | None:
+def idempotency_key(dialect: Dialect, headers: Headers) -> str | None:
     """Return the key that makes a repeated request one; raise RefusedError for one that cannot be."""
     given = headers.get(dialect.request_header)
     if not given:
@@ -89,7 +86,7 @@ def idempotency_key(dialect: Dialect[Any], headers: Headers) -> str | None:
 
 def _presented(headers: Headers) -> str | None:
     """Return the key that a client presents, in either of the two ways."""
-    key = headers.get(KEY_HEADER.encode())
+    key = headers.get(KEY_HEADER)
     if key is None:
         kind, _, key = headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() != b"bearer":

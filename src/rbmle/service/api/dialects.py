@@ -1,32 +1,34 @@
 """The dialects that are spoken here, by the first part of a path."""
 
 from functools import lru_cache
-from typing import Any
 
 from msgspec import Struct
 
-from rbmle.service.api.base import Dialect, Request
-from rbmle.service.api.faults import Problem
-from rbmle.service.api.native.dialect import Native
-from rbmle.service.api.personalizer.dialect import Personalizer
+from rbmle.service.access.keys import Scope
+from rbmle.service.api.base import Dialect, Endpoint, Request, Route
+from rbmle.service.api.faults import Fault, Problem
+from rbmle.service.api.native.dialect import NATIVE
+from rbmle.service.api.personalizer.dialect import PERSONALIZER
 
 LONGEST_KNOWN = 48  # bytes of a path; the paths that are asked for most have no ids, and are short
 
-NATIVE: Dialect[Any] = Native()
-_DIALECTS: dict[bytes, Dialect[Any]] = {b"v1": NATIVE, b"personalizer": Personalizer()}
+_DIALECTS = {b"v1": NATIVE, b"personalizer": PERSONALIZER}
 
 
-def dialect_of(path: bytes) -> Dialect[Any] | None:
+def dialect_of(path: bytes) -> Dialect | None:
     """Return the dialect of a path; None for one that is not of the API."""
     return _DIALECTS.get(path.lstrip(b"/").partition(b"/")[0].lower())
+
+
+_NOWHERE = Route(Endpoint(name="none", scope=Scope.ADMIN))
 
 
 class Resolved(Struct, frozen=True):
     """What a method and a path lead to."""
 
-    dialect: Dialect[Any]
-    route: Any  # of the dialect, or a Problem
-    operation: str  # its name; "none" for a Problem
+    dialect: Dialect
+    route: Route
+    problem: Problem | None = None  # why they lead nowhere
 
 
 def resolve(request: Request) -> Resolved:
@@ -36,11 +38,13 @@ def resolve(request: Request) -> Resolved:
 
 
 def _resolve(method: str, path: bytes, query: bytes) -> Resolved:
-    dialect = dialect_of(path) or NATIVE
+    dialect = dialect_of(path)
+    if dialect is None:
+        return Resolved(NATIVE, _NOWHERE, NATIVE.fault(Fault.NOT_FOUND, "there is nothing here"))
     route = dialect.route(method, path, query)
     if isinstance(route, Problem):
-        return Resolved(dialect, route, "none")
-    return Resolved(dialect, route, route.operation.name.lower())
+        return Resolved(dialect, _NOWHERE, route)
+    return Resolved(dialect, route)
 
 
 _resolve_known = lru_cache(maxsize=256)(_resolve)

@@ -1,24 +1,13 @@
 """Paths as they came, percent-encoded: an id may contain any character, a slash among them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-Operation = TypeVar("Operation")
+T = TypeVar("T")
 ID = "{id}"  # in a pattern: any one segment
-
-Table = Mapping[tuple[str, ...], Mapping[str, Operation]]  # pattern, method, what is asked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match(Generic[Operation]):
-    """What a path offers, by method, and the id in it."""
-
-    methods: Mapping[str, Operation]
-    id: str | None  # None: the path has none
 
 
 def segments(raw_path: bytes) -> list[str] | None:
@@ -38,17 +27,15 @@ def segments(raw_path: bytes) -> list[str] | None:
         return None
 
 
-def match(table: Table[Operation], parts: Sequence[str]) -> Match[Operation] | None:
-    """Return what the table has for a path, if anything; words are the same in capitals."""
+def match(table: Mapping[tuple[str, ...], T], parts: Sequence[str]) -> tuple[T, str] | None:
+    """Return what a table has for a path, if anything, and the id in it; words may be in capitals."""
     words = tuple(part.lower() for part in parts)
-    methods = table.get(words)
-    if methods is not None and ID not in words:
-        return Match(methods=methods, id=None)
+    if words in table and ID not in words:
+        return table[words], ""
     for place in (1, 2):  # where ids stand in all tables
-        if place < len(parts) and parts[place]:
-            methods = table.get((*words[:place], ID, *words[place + 1 :]))
-            if methods is not None:
-                return Match(methods=methods, id=parts[place])
+        pattern = (*words[:place], ID, *words[place + 1 :])
+        if place < len(parts) and parts[place] and pattern in table:
+            return table[pattern], parts[place]
     return None
 
 

@@ -2,7 +2,6 @@
 
 import traceback
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 import structlog
@@ -33,7 +32,7 @@ FAULTS: dict[type[Exception], Fault] = {
 _log = structlog.get_logger()
 
 
-def refusal(dialect: Dialect[Any], operation: str, error: BaseException, path: bytes) -> Reply:
+def refusal(dialect: Dialect, operation: str, error: BaseException, path: bytes) -> Reply:
     """Return the reply that refuses an operation because of an error."""
     problem = _problem(dialect, operation, error)
     reply = dialect.refuse(problem, path)
@@ -50,7 +49,7 @@ def fault_of(error: BaseException) -> Fault | None:
     return next((FAULTS[kind] for kind in FAULTS if isinstance(error, kind)), None)
 
 
-def _problem(dialect: Dialect[Any], operation: str, error: BaseException) -> Problem:
+def _problem(dialect: Dialect, operation: str, error: BaseException) -> Problem:
     """Return why a request is refused; an unforeseen error is logged, without the request."""
     if isinstance(error, RefusedError):
         return error.problem

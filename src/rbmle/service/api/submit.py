@@ -15,11 +15,11 @@ import msgspec
 
 from rbmle.core.errors import RBMLEError
 from rbmle.service.api.admission import Admission, idempotency_key
-from rbmle.service.api.base import Decoded, Dialect, Reply, ReplyTo, Request
+from rbmle.service.api.base import Decoded, Dialect, Reply, ReplyTo, Request, Route
 from rbmle.service.api.batches import Batches
 from rbmle.service.api.commits import Commits, Outcome
 from rbmle.service.api.dialects import resolve
-from rbmle.service.api.faults import Fault, Problem, RefusedError
+from rbmle.service.api.faults import Fault, RefusedError
 from rbmle.service.api.operations import Operations
 from rbmle.service.api.refusals import fault_of, refusal
 from rbmle.service.api.work import is_costly, is_light
@@ -44,19 +44,23 @@ class Call:
     """A request on its way to its reply."""
 
     request: Request
-    dialect: Dialect[Any]
+    dialect: Dialect
+    route: Route
     reply_to: ReplyTo
     begun: float  # by time.perf_counter()
-    operation: str
-    route: Any  # of its dialect
     owner: str | None = None  # the key that admitted it; None: the service has no keys
     key: str | None = None  # that makes a repeated request one; None: the client sent none
     body: bytes = b""  # while the features in it may be wrong
 
     @property
+    def operation(self) -> str:
+        """Return the name of what is asked."""
+        return self.route.endpoint.name
+
+    @property
     def most_bytes(self) -> int:
         """Return how large its body may be."""
-        return self.dialect.most_bytes(self.route)
+        return self.route.endpoint.most_bytes
 
 
 class Api:
@@ -81,15 +85,14 @@ class Api:
     def begin(self, request: Request, reply_to: ReplyTo) -> Call | None:
         """Route and admit a request by its head; None: it is refused, and that was replied."""
         found = resolve(request)
-        dialect, route = found.dialect, found.route
-        call = Call(request, dialect, reply_to, time.perf_counter(), found.operation, route)
+        call = Call(request, found.dialect, found.route, reply_to, time.perf_counter())
         try:
-            if isinstance(route, Problem):
-                raise RefusedError(route)
+            if found.problem is not None:
+                raise RefusedError(found.problem)
             call.owner = self._admission.admit(
-                dialect, request.headers, request.address, route.scope
+                found.dialect, request.headers, request.address, found.route.endpoint.scope
             )
-            call.key = idempotency_key(dialect, request.headers)
+            call.key = idempotency_key(found.dialect, request.headers)
         except Exception as error:
             self.refuse(call, error)
             return None
@@ -128,7 +131,7 @@ class Api:
             self._check_queue()
             drafts = decider.draft([(rank, call.key) for call, rank in ranks])
             replies = [
-                call.dialect.encode(call.route, draft.answer)
+                call.route.encode(draft.answer)
                 for (call, _), draft in zip(ranks, drafts, strict=True)
             ]
         except Exception as error:
@@ -159,7 +162,7 @@ class Api:
     def _append(self, call: Call, row: Row, recorded: Recorded) -> None:
         """Store what needs no decision."""
         self._check_queue()
-        self._store(call, row, call.dialect.encode(call.route, None), recorded)
+        self._store(call, row, call.route.encode(None), recorded)
 
     def _store(self, call: Call, row: Row, reply: Reply, recorded: Recorded) -> None:
         """Store a row, and reply when it is on disk; if it was there before, as was `recorded`."""
@@ -177,7 +180,7 @@ class Api:
     async def _repeat(self, call: Call, recorded: Recorded) -> None:
         """Reply to a repeated request what was replied before, unless it is another one."""
         try:
-            reply = call.dialect.encode(call.route, await _found(recorded))
+            reply = call.route.encode(await _found(recorded))
         except Exception as error:
             self.refuse(call, error)
         else:
@@ -186,7 +189,7 @@ class Api:
     async def _operate(self, call: Call) -> None:
         """Do what is neither a rank nor a reward."""
         try:
-            reply = await call.dialect.operate(self._operations, call.route, call.body)
+            reply = await call.route.operate(self._operations, call.body)
         except Exception as error:
             self.refuse(call, error)
         else:
@@ -221,12 +224,12 @@ def _decoded(call: Call) -> Decoded | None:
     """Return what a body asks; features that deciding reads are checked only then."""
     if len(call.body) <= MOST_QUICK_BYTES:
         try:
-            decoded = call.dialect.decode(call.route, call.body, is_strict=False)
+            decoded = call.route.decode(call.body, is_strict=False)
             if not _has_unread(decoded):
                 return decoded
         except (msgspec.MsgspecError, RBMLEError, ValueError, RecursionError):
             pass  # strict decoding names the part that is wrong
-    decoded = call.dialect.decode(call.route, call.body, is_strict=True)
+    decoded = call.route.decode(call.body, is_strict=True)
     call.body = call.body if decoded is None else b""
     return decoded
 
@@ -242,7 +245,7 @@ def _worded(call: Call, error: Exception) -> Exception:
     """Return why a rank cannot be decided, with the part that is wrong if its features are."""
     if call.body and fault_of(error) is not Fault.UNAVAILABLE:
         try:
-            call.dialect.decode(call.route, call.body, is_strict=True)
+            call.route.decode(call.body, is_strict=True)
         except RefusedError as refused:
             return refused
     return error

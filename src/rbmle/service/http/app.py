@@ -15,8 +15,9 @@ from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.api.admission import Admission
 from rbmle.service.api.base import ReplyTo, Request
-from rbmle.service.api.dialects import NATIVE, dialect_of
+from rbmle.service.api.dialects import dialect_of
 from rbmle.service.api.faults import RefusedError
+from rbmle.service.api.native.dialect import NATIVE
 from rbmle.service.api.native.openapi import openapi
 from rbmle.service.api.refusals import RETRY_SECONDS, refusal
 from rbmle.service.api.submit import Api

@@ -7,7 +7,6 @@ import msgspec
 
 from rbmle.service.api.decoding import BodyError, decoded, target_of
 from rbmle.service.api.faults import Fault, Problem, RefusedError
-from rbmle.service.api.native.routes import fault
 from rbmle.service.api.native.wire import (
     ErrorBody,
     ErrorDetails,
@@ -46,6 +45,11 @@ _RANK = msgspec.json.Decoder(RankBody)
 _PACKED_RANK = msgspec.json.Decoder(PackedRankBody)
 _REWARD = msgspec.json.Decoder(RewardBody)
 _CONFIGURATION = msgspec.json.Decoder(ConfigurationChange)
+
+
+def fault(what: Fault, message: str, *, target: str | None = None) -> Problem:
+    """Return a refusal; its code is the name of what went wrong."""
+    return Problem(status=what.value, code=what.name.lower(), message=message, target=target)
 
 
 def encode_problem(refusal: Problem) -> bytes:

@@ -1,11 +1,12 @@
 """The OpenAPI document of our own wire format, made from the types that decode it."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from rbmle.service.api.base import Endpoint
 from rbmle.service.api.faults import Fault
-from rbmle.service.api.native.routes import PREFIX, REQUEST_HEADER, SUCCESS, TABLE, Operation
+from rbmle.service.api.native.dialect import PREFIX, REQUEST_HEADER, TABLE
 from rbmle.service.api.native.wire import (
     NO_CONTROLS,
     ErrorBody,
@@ -31,31 +32,28 @@ ConfigurationJSON = msgspec.defstruct(
     },
 )
 
-_SUMMARIES = {
-    Operation.RANK: "Choose an action, or one for each slot",
-    Operation.REWARD: "Say what an event was worth",
-    Operation.ACTIVATE: "Say that a deferred event was shown",
-    Operation.GET_EVENT: "What is known of an event",
-    Operation.GET_CONFIGURATION: "How the service decides and learns",
-    Operation.PUT_CONFIGURATION: "Set all of how the service decides and learns",
-    Operation.PATCH_CONFIGURATION: "Change some of how the service decides and learns",
-    Operation.GET_STATUS: "How the service is",
-}
 
-_BODIES: dict[Operation, type] = {
-    Operation.RANK: RankBody,
-    Operation.REWARD: RewardBody,
-    Operation.PUT_CONFIGURATION: ConfigurationJSON,
-    Operation.PATCH_CONFIGURATION: ConfigurationChange,
-}
+class Documented(NamedTuple):
+    """What is said of an endpoint; None: it has no body."""
 
-_ANSWERS: dict[Operation, type] = {
-    Operation.RANK: RankAnswerBody,
-    Operation.GET_EVENT: EventBody,
-    Operation.GET_CONFIGURATION: ConfigurationJSON,
-    Operation.PUT_CONFIGURATION: ConfigurationJSON,
-    Operation.PATCH_CONFIGURATION: ConfigurationJSON,
-    Operation.GET_STATUS: StatusBody,
+    summary: str
+    body: type | None = None
+    answer: type | None = None
+
+
+_DOCUMENTED = {
+    "rank": Documented("Choose an action, or one for each slot", RankBody, RankAnswerBody),
+    "reward": Documented("Say what an event was worth", RewardBody),
+    "activate": Documented("Say that a deferred event was shown"),
+    "get_event": Documented("What is known of an event", None, EventBody),
+    "get_configuration": Documented("How the service decides and learns", None, ConfigurationJSON),
+    "put_configuration": Documented(
+        "Set all of how the service decides and learns", ConfigurationJSON, ConfigurationJSON
+    ),
+    "patch_configuration": Documented(
+        "Change some of how the service decides and learns", ConfigurationChange, ConfigurationJSON
+    ),
+    "get_status": Documented("How the service is", None, StatusBody),
 }
 
 _DESCRIPTIONS = {
@@ -91,8 +89,8 @@ _WAITING = (Fault.THROTTLED, Fault.UNAVAILABLE)
 
 def openapi(version: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of all paths, for this version of the package."""
-    types = (*_BODIES.values(), *_ANSWERS.values(), ErrorBody)
-    _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
+    types = [kind for said in _DOCUMENTED.values() for kind in said[1:] if kind is not None]
+    _, schemas = msgspec.json.schema_components([*types, ErrorBody], ref_template=_REF)
     schemas[RewardBody.__name__]["oneOf"] = _EITHER
     whole, change = (
         schemas[kind.__name__]["properties"] for kind in (ConfigurationJSON, ConfigurationChange)
@@ -103,8 +101,8 @@ def openapi(version: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for pattern, methods in TABLE.items():
         paths["/" + "/".join((PREFIX, *pattern))] = {
-            method.lower(): _operation(operation, method, has_id=ID in pattern)
-            for method, operation in methods.items()
+            method.lower(): _operation(endpoint, method, has_id=ID in pattern)
+            for method, endpoint in methods.items()
         }
     return {
         "openapi": "3.1.0",
@@ -122,18 +120,18 @@ def openapi(version: str) -> dict[str, Any]:
     }
 
 
-def _operation(operation: Operation, method: str, *, has_id: bool) -> dict[str, Any]:
-    changes, body = method != "GET", _BODIES.get(operation)
+def _operation(endpoint: Endpoint, method: str, *, has_id: bool) -> dict[str, Any]:
+    changes, (summary, body, answer) = method != "GET", _DOCUMENTED[endpoint.name]
     faults = [*_ALWAYS]
     faults += _WITH_ID if has_id else ()
     faults += _CHANGING if changes else ()
     faults += _WITH_BODY if body is not None else ()
     described: dict[str, Any] = {
-        "operationId": operation.name.lower(),
-        "summary": _SUMMARIES[operation],
+        "operationId": endpoint.name,
+        "summary": summary,
         "parameters": [*([_ID] if has_id else []), *([_REQUEST] if changes else [])],
         "responses": {
-            str(SUCCESS[operation]): _success(operation),
+            str(endpoint.status): _success(endpoint, answer),
             **{
                 str(fault.value): _failure(fault)
                 for fault in sorted(faults, key=lambda fault: fault.value)
@@ -164,25 +162,21 @@ _REQUEST = {
     "description": "The same in each attempt of one request, so that it counts once",
     "schema": {"type": "string", "maxLength": LONGEST_ID, "pattern": "^[\\t -~]*$"},
 }
-_OF_EVENT = (Operation.GET_EVENT, Operation.REWARD, Operation.ACTIVATE)
+_OF_EVENT = ("get_event", "reward", "activate")
 
 
 def _json(kind: type) -> dict[str, Any]:
     return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
 
 
-def _success(operation: Operation) -> dict[str, Any]:
+def _success(endpoint: Endpoint, answer: type | None) -> dict[str, Any]:
     described: dict[str, Any] = {"description": "Done"}
-    answer = _ANSWERS.get(operation)
     if answer is not None:
         described["content"] = _json(answer)
-    if operation is Operation.RANK:
+    if endpoint.name == "rank":
         described["links"] = {
-            other.name.lower(): {
-                "operationId": other.name.lower(),
-                "parameters": {"id": "$response.body#/event"},
-            }
-            for other in _OF_EVENT
+            name: {"operationId": name, "parameters": {"id": "$response.body#/event"}}
+            for name in _OF_EVENT
         }
     return described
 

@@ -1,4 +1,4 @@
-"""Azure Personalizer's wire format in its three versions: rank, reward, activate, and where all calls are."""
+"""Bodies of Personalizer's calls: rank, reward and activate, from JSON to requests and back."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,10 +6,8 @@ from contextlib import contextmanager
 import msgspec
 
 from rbmle.service.api.decoding import BodyError, decoded, target_of
-from rbmle.service.api.faults import Problem, RefusedError
-from rbmle.service.api.paths import match, parameters, segments
+from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
-from rbmle.service.api.personalizer.routes import TABLES, Route, Version
 from rbmle.service.api.personalizer.wire import (
     PackedRankBody,
     PackedSlotsRankBody,
@@ -32,10 +30,6 @@ from rbmle.service.deciding.requests import (
 )
 from rbmle.service.log.records import NO_FEATURES, Features
 
-PREFIX = "personalizer"
-KEY_HEADER = "ocp-apim-subscription-key"
-REQUEST_HEADER = "x-ms-client-request-id"  # the same when a client tries again
-
 NAMES = {
     "event": "eventId",
     "context": "contextFeatures",
@@ -51,54 +45,6 @@ _SLOTS_RANK = msgspec.json.Decoder(SlotsRankBody)
 _PACKED_SLOTS_RANK = msgspec.json.Decoder(PackedSlotsRankBody)
 _REWARD = msgspec.json.Decoder(RewardBody)
 _SLOTS_REWARD = msgspec.json.Decoder(SlotsRewardBody)
-_IN_PATH = {version.value: version for version in (Version.V1_0, Version.V1_1)}
-
-
-def version_of(raw_path: bytes) -> Version:
-    """Return the version in which to answer a path, right or wrong."""
-    parts = segments(raw_path) or []
-    return _IN_PATH.get(parts[1].lower(), Version.V2022) if len(parts) > 1 else Version.V2022
-
-
-def route(method: str, raw_path: bytes, query: bytes) -> Route | Problem | None:
-    """Return what is asked, why it cannot be, or None if the path is not of this dialect."""
-    parts = segments(raw_path)
-    if parts is None:
-        if not raw_path.lstrip(b"/").lower().startswith(PREFIX.encode() + b"/"):
-            return None
-        return problem(ErrorCode.BAD_REQUEST, "the path is no UTF-8; encode ids as UTF-8")
-    if parts[0].lower() != PREFIX:
-        return None
-    given = parameters(query)
-    version = _IN_PATH.get(parts[1].lower()) if len(parts) > 1 else None
-    rest = parts[1:] if version is None else parts[2:]
-    if version is None:
-        if given.get("api-version", "").lower() != Version.V2022.value:
-            return problem(
-                ErrorCode.BAD_REQUEST,
-                f"the API version {given.get('api-version')!r} is not known; send the query "
-                f"?api-version={Version.V2022.value}, or a path with /{Version.V1_0.value}/ "
-                f"or /{Version.V1_1.value}/",
-                target="api-version",
-            )
-        version = Version.V2022
-    found = match(TABLES[version], rest)
-    if found is None:
-        return problem(ErrorCode.RESOURCE_NOT_FOUND, f"there is nothing at /{'/'.join(rest)}")
-    if method not in found.methods:
-        allow = tuple(sorted(found.methods))
-        return problem(
-            ErrorCode.METHOD_NOT_ALLOWED,
-            f"{method} is not possible here; there is {', '.join(allow)}",
-            allow=allow,
-        )
-    return Route(
-        operation=found.methods[method],
-        version=version,
-        id=found.id,
-        parameters=given,
-        is_read=method == "GET",
-    )
 
 
 def decode_rank(body: bytes) -> RankRequest:

@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from rbmle.service.api.faults import Fault, Problem
-from rbmle.service.api.personalizer.routes import Version
+from rbmle.service.api.personalizer.versions import Version
 
 
 class ErrorCode(Enum):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rbmle.service.api.personalizer.routes import Version
+from rbmle.service.api.personalizer.versions import Version
 from rbmle.service.iso8601 import format_date, format_duration
 
 EXPANDING_MINUTES = 5

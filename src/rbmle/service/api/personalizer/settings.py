@@ -9,7 +9,7 @@ from rbmle.service.api.decoding import decoded
 from rbmle.service.api.faults import Problem, RefusedError
 from rbmle.service.api.personalizer.bodies import refusing
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
-from rbmle.service.api.personalizer.routes import Version
+from rbmle.service.api.personalizer.versions import Version
 from rbmle.service.api.personalizer.wire import PolicyBody
 from rbmle.service.configuration import SETTINGS, ServiceConfiguration
 from rbmle.service.iso8601 import format_date

@@ -1,0 +1,126 @@
+"""What an operator asks in Personalizer's words: configuration, learning settings, model, log, evaluations."""
+
+from functools import partial
+from typing import Any
+
+from rbmle.core.errors import RBMLEError
+from rbmle.core.policy import Policy
+from rbmle.policies.specification import name_of, policy_with, settings_of
+from rbmle.service.api.base import Operate
+from rbmle.service.api.faults import RefusedError
+from rbmle.service.api.operations import Operations
+from rbmle.service.api.personalizer.errors import ErrorCode, problem
+from rbmle.service.api.personalizer.evaluations import encode_page
+from rbmle.service.api.personalizer.settings import (
+    LearningSettings,
+    decode_configuration,
+    decode_policy,
+    encode_configuration,
+    encode_log_properties,
+    encode_model_properties,
+    encode_policy,
+)
+from rbmle.service.api.personalizer.versions import Version
+
+
+async def get_configuration(
+    version: Version, operations: Operations, id: str, body: bytes
+) -> bytes:
+    """Answer how the service decides and learns."""
+    return encode_configuration(operations.configuration, version)
+
+
+async def put_configuration(
+    version: Version, operations: Operations, id: str, body: bytes
+) -> bytes:
+    """Change the configuration."""
+    await operations.configure(partial(decode_configuration, body))
+    return encode_configuration(operations.configuration, version)
+
+
+async def get_policy(operations: Operations, id: str, body: bytes) -> bytes:
+    """Answer which policy decides."""
+    return _encoded(operations.policy)
+
+
+async def put_policy(operations: Operations, id: str, body: bytes) -> bytes:
+    """Begin a model of another policy."""
+    return _encoded(await operations.choose_policy(_policy(decode_policy(body))))
+
+
+async def reset_policy(operations: Operations, id: str, body: bytes) -> bytes:
+    """Begin a model of the default policy."""
+    return _encoded(await operations.choose_policy(None))
+
+
+async def get_model(operations: Operations, id: str, body: bytes) -> bytes:
+    """Export the model."""
+    return await operations.export_model()
+
+
+async def put_model(operations: Operations, id: str, body: bytes) -> bytes:
+    """Import a model."""
+    await operations.import_model(body)
+    return b""
+
+
+async def reset_model(operations: Operations, id: str, body: bytes) -> bytes:
+    """Begin the model anew."""
+    await operations.reset_model()
+    return b""
+
+
+async def get_model_properties(operations: Operations, id: str, body: bytes) -> bytes:
+    """Answer when the model was begun and last changed."""
+    times = await operations.model_times()
+    return encode_model_properties(times.created, times.modified)
+
+
+async def get_log_properties(operations: Operations, id: str, body: bytes) -> bytes:
+    """Answer from when to when the log goes."""
+    return encode_log_properties(*await operations.log_times())
+
+
+async def list_none(version: Version, operations: Operations, id: str, body: bytes) -> bytes:
+    """Answer that there is none yet."""
+    return encode_page([], version)
+
+
+def _refusing(code: ErrorCode, message: str) -> Operate:
+    """Return an operation that cannot be done; `{id}` in its message is that of the path."""
+
+    async def refuse(operations: Operations, id: str, body: bytes) -> bytes:
+        raise RefusedError(problem(code, message.replace("{id}", repr(id))))
+
+    return refuse
+
+
+find_no_evaluation = _refusing(ErrorCode.EVALUATION_NOT_FOUND, "there is no evaluation {id}")
+find_no_importance = _refusing(ErrorCode.RESOURCE_NOT_FOUND, "there is no feature importance {id}")
+delete_no_logs = _refusing(
+    ErrorCode.NOT_IMPLEMENTED,
+    "the log is what the model is made of; stop the service and delete its folder",
+)
+evaluate_nothing = _refusing(
+    ErrorCode.NOT_IMPLEMENTED,
+    "this service makes no offline evaluations; export its log with `rbmle log export`, and "
+    "evaluate that",
+)
+
+
+def _encoded(policy: Policy[Any]) -> bytes:
+    return encode_policy(LearningSettings(name=name_of(policy), arguments=settings_of(policy)))
+
+
+def _policy(settings: LearningSettings) -> Policy[Any]:
+    """Return the policy of learning settings; those of Vowpal Wabbit are of another learner."""
+    try:
+        return policy_with(settings.name, settings.arguments)
+    except RBMLEError as error:
+        raise RefusedError(
+            problem(
+                ErrorCode.INVALID_POLICY_CONFIGURATION,
+                f"{error}; send the name of a policy, and as arguments key=value with spaces between",
+                target="arguments",
+            )
+        ) from None
