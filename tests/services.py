@@ -1,8 +1,10 @@
-"""A small service for tests: a network of eight units, and few slots for features."""
+"""A small service for tests, in one process: a network of eight units, and few slots for features."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -10,10 +12,21 @@ from typing import Any
 from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
 from rbmle.service.configuration import ServiceConfiguration, Settle
-from rbmle.service.deciding.requests import Action, RankAnswer, RankRequest, RewardRequest, Slot
+from rbmle.service.deciding.requests import (
+    Action,
+    ActivateRequest,
+    RankAnswer,
+    RankRequest,
+    RewardRequest,
+    Slot,
+)
+from rbmle.service.front_end import FrontEnd
+from rbmle.service.learning.fold import Fold
+from rbmle.service.learning.learner import Learner
 from rbmle.service.learning.start import Start
+from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
 from rbmle.service.log.records import NO_FEATURES, packed
-from rbmle.service.service import Service
+from rbmle.service.statistics import Statistics
 
 SMALL = "model.network=Network(width=8) model.memory=Memory(keep='window',size=500)"
 PATIENCE = 60.0  # seconds, on a busy machine
@@ -29,6 +42,65 @@ def small_start(folder: Path, policy: str = "neural-rbmle-pc", **others: Any) ->
         configuration=ServiceConfiguration(settle=Settle.ON_REWARD),
     )
     return replace(start, **others)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """An answer to a rank call that is being stored."""
+
+    answer: RankAnswer
+    digest: str
+    stored: "Future[int]"
+
+
+class Service(FrontEnd):
+    """A front end whose learner is a thread beside it."""
+
+    def __init__(self, start: Start, told: Callable[[str], None]) -> None:
+        """Open the log and begin to learn; `told` hears what is worth a line."""
+        start.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        address = start.log or str(start.data / LOG_FILE)
+        log, publications = open_log(address), open_publications(address)
+        try:
+            self.learner = Learner(log, publications, start, told)
+            self.learner.prepare()
+        except BaseException:
+            log.close()
+            raise
+        self._thread = threading.Thread(target=self.learner.run, name="rbmle-learner", daemon=True)
+        super().__init__(log, publications, start.data)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write what is queued and a checkpoint, and let go."""
+        if not self._is_closed:
+            self.writer.close()
+            self.learner.stop()
+            self._thread.join()
+        super().close()
+
+    @property
+    def fold(self) -> Fold:
+        """Return what is known; the learner's thread changes it."""
+        return self.learner.fold
+
+    @property
+    def statistics(self) -> Statistics:
+        """Return what is counted; the learner's thread changes it."""
+        return self.learner.statistics
+
+    def rank(self, request: RankRequest, key: str | None = None) -> Proposal:
+        """Return an answer that is being stored."""
+        (draft,) = self.decider.draft([(request, key)])
+        return Proposal(draft.answer, draft.digest, self.writer.submit([draft.row]))
+
+    def reward(self, request: RewardRequest, key: str | None = None) -> "Future[int]":
+        """Store a reward."""
+        return self.writer.submit([self.decider.reward_row(request, key)])
+
+    def activate(self, request: ActivateRequest) -> "Future[int]":
+        """Store that a deferred event was shown."""
+        return self.writer.submit([self.decider.activate_row(request)])
 
 
 @contextmanager
@@ -84,7 +156,7 @@ def offer(
 
 def rank(service: Service, request: RankRequest, key: str | None = None) -> RankAnswer:
     """Return the answer to a request that is stored."""
-    proposal = service.decider.rank(request, key)
+    proposal = service.rank(request, key)
     proposal.stored.result(PATIENCE)
     return proposal.answer
 
@@ -94,4 +166,4 @@ def reward(
 ) -> None:
     """Store a reward."""
     request = RewardRequest(event=event, values={slot: value})
-    service.decider.reward(request, key).result(PATIENCE)
+    service.reward(request, key).result(PATIENCE)

@@ -20,9 +20,8 @@ from rbmle.service.api.personalizer.versions import Version
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import RankRequest
 from rbmle.service.log.errors import DuplicateRequest
-from rbmle.service.service import Service
 from tests.fuzz.bodies import SAMPLES, changed
-from tests.services import PATIENCE
+from tests.services import PATIENCE, Service
 
 BEFORE = ServiceConfiguration()
 
@@ -82,7 +81,7 @@ def check_log(service: Service, tally: Tally) -> None:
 
 def _decide(service: Service, name: str, request: RankRequest, tally: Tally) -> None:
     try:
-        proposal = service.decider.rank(request)
+        proposal = service.rank(request)
     except FeatureError:
         tally.outcomes["features refused"] += 1
         return

@@ -20,8 +20,7 @@ from scipy.stats import chi2
 
 from rbmle.service.deciding.requests import Action, RankRequest, RewardRequest, Slot
 from rbmle.service.log.records import Configured, Decided, decoded, packed, unpacked
-from rbmle.service.service import Service
-from tests.services import PATIENCE, learned
+from tests.services import PATIENCE, Service, learned
 
 EXPLORATIONS = (0.05, 0.2, 0.5, 1.0)
 ACTIONS = 50
@@ -137,7 +136,7 @@ def _decide(service: Service, numbers: range, seed: int) -> None:
                 who = PEOPLE.index(unpacked(request.context)[0]["who"])
                 values = {slot: float(int(action) % len(PEOPLE) == who) for slot, action in pairs}
                 reward = RewardRequest(event=draft.answer.event, values=values)
-                stored.append(service.decider.reward(reward))
+                stored.append(service.reward(reward))
     for done in stored:
         done.result(PATIENCE)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rbmle.service.access.throttle import Throttle
-from rbmle.service.service import Service
 from tests.service.serving import serving
+from tests.services import Service
 
 ENDLESS = 10**9  # attempts with a wrong key
 

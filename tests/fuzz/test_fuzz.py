@@ -11,13 +11,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from rbmle.service.service import Service
 from tests.fuzz import asking, decoding, frequencies, schemas
 from tests.fuzz.bodies import SAMPLES, changed, json_values
 from tests.fuzz.decoding import NAMES, Tally, try_body
 from tests.fuzz.frequencies import Cells
 from tests.fuzz.sites import Site, served
-from tests.services import learned, offer, rank, reward, running, small_start
+from tests.services import Service, learned, offer, rank, reward, running, small_start
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,8 @@ from rbmle.service.http.direct import DirectConnection
 from rbmle.service.http.server import Server
 from rbmle.service.log.base import Row
 from rbmle.service.log.errors import LogUnavailable
-from rbmle.service.service import Service
 from tests.service.wire import connect, replies
-from tests.services import PATIENCE, small_start, wait_until
+from tests.services import PATIENCE, Service, small_start, wait_until
 
 BINDING = Binding(port=0, graceful_seconds=20)
 

@@ -17,10 +17,10 @@ from rbmle.service.configuration import ServiceConfiguration, Settle
 from rbmle.service.deciding.requests import ActivateRequest
 from rbmle.service.learning.checkpoints import Checkpoints, check_newest
 from rbmle.service.log.opening import LOG_FILE, open_log
-from rbmle.service.service import Service
 from tests.services import (
     PATIENCE,
     SMALL,
+    Service,
     learned,
     offer,
     rank,
@@ -173,7 +173,7 @@ def test_an_event_tells_what_became_of_it(tmp_path: Path) -> None:
         assert found is not None
         assert (found.answer, found.is_active, found.is_closed) == (answer, False, False)
         reward(service, "e/1", 0.5)
-        service.decider.activate(ActivateRequest(event="e/1")).result(PATIENCE)
+        service.activate(ActivateRequest(event="e/1")).result(PATIENCE)
         found = service.event("e/1")
         assert found is not None
         assert (found.is_active, found.rewards) == (True, {"": 0.5})

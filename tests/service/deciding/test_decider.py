@@ -19,8 +19,17 @@ from rbmle.service.deciding.requests import (
 )
 from rbmle.service.log.errors import DuplicateRequest
 from rbmle.service.log.records import NO_FEATURES, Decided, decoded, packed
-from rbmle.service.service import Service
-from tests.services import PATIENCE, configure, learned, offer, rank, reward, running, small_start
+from tests.services import (
+    PATIENCE,
+    Service,
+    configure,
+    learned,
+    offer,
+    rank,
+    reward,
+    running,
+    small_start,
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +73,14 @@ def test_excluded_actions_are_ranked_last_with_probability_0(service: Service) -
 
 def test_the_same_event_gets_the_same_answer(service: Service) -> None:
     first = rank(service, offer("a", "b", "c", event="twice"))
-    again = service.decider.rank(offer("a", "b", "c", event="twice"))
+    again = service.rank(offer("a", "b", "c", event="twice"))
     assert isinstance(again.stored.exception(PATIENCE), DuplicateRequest)
     assert service.decider.recorded("twice", again.digest) == first
 
 
 def test_the_same_event_with_another_request_is_a_conflict(service: Service) -> None:
     rank(service, offer("a", "b", event="conflict"))
-    other = service.decider.rank(offer("a", "c", event="conflict"))
+    other = service.rank(offer("a", "c", event="conflict"))
     assert isinstance(other.stored.exception(PATIENCE), DuplicateRequest)
     with pytest.raises(ConflictError, match="'conflict' was ranked before"):
         service.decider.recorded("conflict", other.digest)
@@ -79,7 +88,7 @@ def test_the_same_event_with_another_request_is_a_conflict(service: Service) -> 
 
 def test_a_key_makes_a_request_without_an_event_one(service: Service) -> None:
     first = rank(service, offer("a", "b"), key="k-1")
-    again = service.decider.rank(offer("a", "b"), key="k-1")
+    again = service.rank(offer("a", "b"), key="k-1")
     assert again.answer.event == first.event
     assert isinstance(again.stored.exception(PATIENCE), DuplicateRequest)
     assert rank(service, offer("a", "b"), key="k-2").event != first.event
@@ -89,8 +98,8 @@ def test_a_key_makes_a_request_without_an_event_one(service: Service) -> None:
 def test_a_reward_is_stored_once_for_each_key(service: Service) -> None:
     event = rank(service, offer("a", "b")).event
     request = RewardRequest(event=event, values={"": 0.5})
-    service.decider.reward(request, "r-1").result(PATIENCE)
-    assert isinstance(service.decider.reward(request, "r-1").exception(PATIENCE), DuplicateRequest)
+    service.reward(request, "r-1").result(PATIENCE)
+    assert isinstance(service.reward(request, "r-1").exception(PATIENCE), DuplicateRequest)
     service.decider.check_rewarded(request, "r-1")
     with pytest.raises(ConflictError, match="'r-1' was used before"):
         service.decider.check_rewarded(RewardRequest(event=event, values={"": 0.6}), "r-1")
@@ -100,15 +109,15 @@ def test_a_reward_is_stored_once_for_each_key(service: Service) -> None:
 
 def test_an_event_is_activated_once(service: Service) -> None:
     event = rank(service, offer("a", "b", deferred=True)).event
-    service.decider.activate(ActivateRequest(event=event)).result(PATIENCE)
-    second = service.decider.activate(ActivateRequest(event=event))
+    service.activate(ActivateRequest(event=event)).result(PATIENCE)
+    second = service.activate(ActivateRequest(event=event))
     assert isinstance(second.exception(PATIENCE), DuplicateRequest)
 
 
 def test_features_that_cannot_be_read_are_refused_and_not_logged(service: Service) -> None:
     last = service.writer.last
     with pytest.raises(FeatureError):
-        service.decider.rank(
+        service.rank(
             RankRequest(
                 context=packed([{"a": {"b": {"c": 1}}}]),  # too deep
                 actions=[Action("x", NO_FEATURES)],
@@ -160,7 +169,7 @@ def test_frequencies_agree_with_the_logged_probabilities(policy: str, tmp_path: 
     observed, expected = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
     with running(small_start(tmp_path, policy)) as service:
         for i in range(2000):
-            proposal = service.decider.rank(offer("a", "b", "c", event=f"{i}"))
+            proposal = service.rank(offer("a", "b", "c", event=f"{i}"))
             chances = {action.id: action.probability for action in proposal.answer.ranking}
             assert sum(chances.values()) == pytest.approx(1, abs=1e-12)
             assert min(chances.values()) >= 0.2 / 3 - 1e-12
@@ -182,7 +191,7 @@ def test_it_learns_who_likes_what(tmp_path: Path) -> None:
         learned(service)
         for who, best in right.items():
             assert rank(service, offer("a", "b", "c", who=who)).ranking[0].id is not None
-            play = service.decider.rank(offer("a", "b", "c", who=who)).answer
+            play = service.rank(offer("a", "b", "c", who=who)).answer
             assert max(play.ranking, key=lambda action: action.probability).id == best
 
 

@@ -13,9 +13,8 @@ from rbmle.service.access.budget import WorkBudget
 from rbmle.service.api.base import MOST_BYTES
 from rbmle.service.deciding.slots_known import SlotsKnown
 from rbmle.service.log.errors import LogUnavailable
-from rbmle.service.service import Service
 from tests.service.serving import serving
-from tests.services import PATIENCE, learned, wait_until
+from tests.services import PATIENCE, Service, learned, wait_until
 
 RANK = {"context": {"who": "u"}, "actions": [{"id": "a"}, {"id": "b"}]}
 OLD_RANK = {

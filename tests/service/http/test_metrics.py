@@ -8,8 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.http.metrics import Metrics
-from rbmle.service.service import Service
-from tests.services import learned, offer, rank, reward, running, small_start
+from tests.services import Service, learned, offer, rank, reward, running, small_start
 
 
 def figures(metrics: Metrics) -> dict[str, float]:

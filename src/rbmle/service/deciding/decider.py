@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 
 import msgspec
 
@@ -58,15 +57,6 @@ class Draft(msgspec.Struct, frozen=True):
     row: Row
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """An answer to a rank call that is being stored."""
-
-    answer: RankAnswer
-    digest: str
-    stored: "Future[int]"
-
-
 class Decider:
     """Decides with the published model, and writes before it answers."""
 
@@ -81,11 +71,6 @@ class Decider:
     def configuration(self) -> ServiceConfiguration:
         """Return how the service is configured."""
         return self._published().configuration
-
-    def rank(self, request: RankRequest, key: str | None = None) -> Proposal:
-        """Return an answer that is being written; raise FeatureError for features that cannot be read."""
-        (draft,) = self.draft([(request, key)])
-        return Proposal(draft.answer, draft.digest, self._writer.submit([draft.row]))
 
     def draft(self, asked: Sequence[tuple[RankRequest, str | None]]) -> list[Draft]:
         """Return the answers to some requests, each with its key; raise FeatureError.
@@ -127,10 +112,6 @@ class Decider:
             )
         return answer_of(event, decided)
 
-    def reward(self, request: RewardRequest, key: str | None = None) -> "Future[int]":
-        """Write a reward."""
-        return self._writer.submit([self.reward_row(request, key)])
-
     def reward_row(self, request: RewardRequest, key: str | None) -> Row:
         """Return the row of a reward."""
         rewarded = Rewarded(values=request.values, digest=_digest(request))
@@ -147,12 +128,8 @@ class Decider:
                 f"the key {key!r} was used before, for another reward; use a new key for each reward"
             )
 
-    def activate(self, request: ActivateRequest) -> "Future[int]":
-        """Write that a deferred event was shown; the second time is a DuplicateRequest."""
-        return self._writer.submit([self.activate_row(request)])
-
     def activate_row(self, request: ActivateRequest) -> Row:
-        """Return the row of an activation."""
+        """Return the row that says that a deferred event was shown; the log takes it once."""
         return _row(request.event, f"activate:{request.event}", Activated())
 
     def append(self, record: Record) -> "Future[int]":
