@@ -57,14 +57,13 @@ _decoder = msgspec.msgpack.Decoder(Message)
 
 def encode(published: Published, origin: str) -> bytes:
     """Return a publication as bytes; it is of the log with this origin."""
-    settings = published.model.to_json()
-    before, _, _ = parts_of(_untaught(msgspec.json.encode(settings)))
+    before, _, _ = parts_of(_start(published.model))
     arrays, numbers, round = parts_of(published.bandit)
     changed = {name: _difference(array, before.get(name)) for name, array in arrays.items()}
     return msgspec.msgpack.encode(
         Message(
             origin=origin,
-            settings=settings,
+            settings=published.model.to_json(),
             configuration=published.configuration.to_json(),
             seq=published.seq,
             time=published.time,
@@ -80,12 +79,12 @@ def decode(content: bytes, origin: str) -> Published | None:
     message = _decoder.decode(content)
     if message.origin != origin:
         return None
-    untaught = _untaught(msgspec.json.encode(message.settings))
-    before, _, _ = parts_of(untaught)
+    model = Model.from_json(message.settings)
+    before, _, _ = parts_of(_start(model))
     changed = {name: _whole(array, before.get(name)) for name, array in message.arrays.items()}
     return Published(
-        model=Model.from_json(message.settings),
-        bandit=snapshot_of(untaught, (before | changed, message.numbers, message.round)),
+        model=model,
+        bandit=snapshot_of(_start(model), (before | changed, message.numbers, message.round)),
         configuration=ServiceConfiguration.from_json(message.configuration),
         seq=message.seq,
         time=message.time,
@@ -93,9 +92,9 @@ def decode(content: bytes, origin: str) -> Published | None:
 
 
 @lru_cache(maxsize=2)
-def _untaught(settings: bytes) -> Bandit:
+def _start(model: Model) -> Bandit:
     """Return a snapshot of a model before any data."""
-    return Model.from_json(msgspec.json.decode(settings)).start().snapshot()
+    return model.start().snapshot()
 
 
 def _difference(array: np.ndarray, before: np.ndarray | None) -> Array | None:
