@@ -59,8 +59,8 @@ class Service(FrontEnd):
     def __init__(self, start: Start, told: Callable[[str], None]) -> None:
         """Open the log and begin to learn; `told` hears what is worth a line."""
         start.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        address = start.log or str(start.data / LOG_FILE)
-        log, publications = open_log(address), open_publications(address)
+        beside = str(start.data / LOG_FILE)
+        log, publications = open_log(start.log or beside), open_publications(beside)
         try:
             self.learner = Learner(log, publications, start, told)
             self.learner.prepare()

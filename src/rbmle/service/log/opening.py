@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from rbmle.service.log.base import Log
-from rbmle.service.log.publications import FilePublications, MemoryPublications, Publications
+from rbmle.service.log.publications import FilePublications, Publications
 
 LOG_FILE = "log.db"  # in the folder of a service
 
@@ -34,16 +34,12 @@ def open_log(url: str, *, is_read_only: bool = False) -> Log:
 
 
 def open_publications(url: str) -> Publications:
-    """Return what is published beside the log at an address; of a log in memory, for this process only."""
-    match _kind(url):
-        case "memory":
-            return MemoryPublications()
-        case "postgresql":
-            from rbmle.service.log.postgres_publications import PostgresPublications
+    """Return what is published beside the log at an address."""
+    if _kind(url) == "postgresql":
+        from rbmle.service.log.postgres_publications import PostgresPublications
 
-            return PostgresPublications(url)
-        case _:
-            return FilePublications(_path(url).absolute().parent)
+        return PostgresPublications(url)
+    return FilePublications(_path(url).absolute().parent)
 
 
 def _kind(url: str) -> str:

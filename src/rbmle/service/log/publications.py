@@ -31,26 +31,6 @@ class Publications(Protocol):
         ...
 
 
-class MemoryPublications:
-    """Publications for who looks in the same process."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[int, bytes]] = {}
-
-    def put(self, name: str, content: bytes) -> None:
-        """Replace what has this name."""
-        version, _ = self._kept.get(name, (0, b""))
-        self._kept[name] = (version + 1, content)
-
-    def newer(self, name: str, than: Version) -> tuple[Version, bytes] | None:
-        """Return what has this name, if it is new."""
-        found = self._kept.get(name)
-        return None if found is None or found[0] == than else found
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
 class FilePublications:
     """Publications in files beside the log, for the processes of one machine."""
 
