@@ -7,6 +7,8 @@ from functools import partial
 from random import Random
 from types import MappingProxyType
 
+import msgspec
+
 from rbmle.core.errors import FeatureError
 from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.native import bodies as native
@@ -87,7 +89,7 @@ def _decide(service: Service, name: str, request: RankRequest, tally: Tally) -> 
         return
     answer = proposal.answer
     if name == "rank":
-        assert native.encode_rank(answer)
+        assert msgspec.json.encode(answer)
     else:
         assert (personalizer.encode_slots_rank if answer.slots else personalizer.encode_rank)(
             answer

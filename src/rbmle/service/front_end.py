@@ -153,10 +153,13 @@ class FrontEnd:
     def status(self) -> StatusAnswer:
         """Return how the service is."""
         report, published = self.report, self.published
+        records = max(self.writer.last, report.records)
+        learned = max(report.seq, 0 if published is None else published.seq)
         return StatusAnswer(
             version=rbmle.__version__,
-            records=max(self.writer.last, report.records),
-            learned=max(report.seq, 0 if published is None else published.seq),
+            records=records,
+            learned=learned,
+            backlog=records - learned,
             observations=0 if published is None else published.bandit.round,
         )
 

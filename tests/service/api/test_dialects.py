@@ -39,15 +39,14 @@ from rbmle.service.api.personalizer.evaluations import (
     encode_page,
 )
 from rbmle.service.api.personalizer.settings import (
-    LearningSettings,
     decode_configuration,
     decode_policy,
     encode_configuration,
     encode_log_properties,
     encode_model_properties,
-    encode_policy,
 )
 from rbmle.service.api.personalizer.versions import Version, version_of
+from rbmle.service.api.personalizer.wire import PolicyBody
 from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration, Settle
 from rbmle.service.deciding.requests import (
     ONLY_SLOT,
@@ -675,9 +674,9 @@ def test_a_setting_out_of_its_range_has_its_code(
 
 def test_learning_settings_and_properties_are_read_and_written() -> None:
     policy = b'{"name":"app1","arguments":"--cb_explore_adf --epsilon 0.2"}'
-    settings = LearningSettings(name="app1", arguments="--cb_explore_adf --epsilon 0.2")
+    settings = PolicyBody(name="app1", arguments="--cb_explore_adf --epsilon 0.2")
     assert decode_policy(policy) == settings
-    assert encode_policy(settings) == policy
+    assert msgspec.json.encode(settings) == policy
     refused = refusal(lambda: decode_policy(b'{"name": "app1"}'))
     assert (refused.code, refused.target) == ("InvalidPolicyContract", "arguments")
     assert encode_model_properties(DAY, NOON) == (
@@ -780,9 +779,9 @@ def test_native_answers_are_small() -> None:
     ranking = [RankedAction("a", 1.0)]
     answer = RankAnswer(event="e", chosen="a", ranking=ranking)
     expected = b'{"event":"e","chosen":"a","ranking":[{"id":"a","probability":1.0}]}'
-    assert native.encode_rank(answer) == expected
+    assert msgspec.json.encode(answer) == expected
     slots = RankAnswer(event="e", slots=[SlotAnswer(id="s", chosen="a", ranking=ranking)])
-    assert native.encode_rank(slots) == (
+    assert msgspec.json.encode(slots) == (
         b'{"event":"e","slots":[{"id":"s","chosen":"a","ranking":[{"id":"a","probability":1.0}]}]}'
     )
     event = EventAnswer(
@@ -793,12 +792,12 @@ def test_native_answers_are_small() -> None:
         is_closed=False,
         deadline=NOON + timedelta(minutes=10),
     )
-    assert native.encode_event(event) == (
+    assert msgspec.json.encode(event) == (
         b'{"answer":' + expected + b',"time":"2026-01-01T12:00:00Z","is_active":true,'
         b'"is_closed":false,"rewards":{"":1.0},"deadline":"2026-01-01T12:10:00Z"}'
     )
-    status = StatusAnswer(version="0.1.0", records=10, learned=7, observations=3)
-    assert native.encode_status(status) == (
+    status = StatusAnswer(version="0.1.0", records=10, learned=7, backlog=3, observations=3)
+    assert msgspec.json.encode(status) == (
         b'{"version":"0.1.0","records":10,"learned":7,"backlog":3,"observations":3}'
     )
     assert native.encode_problem(native.fault(Fault.THROTTLED, "wait")) == (

@@ -116,8 +116,8 @@ class SlotAnswer(Struct, frozen=True, kw_only=True):
     ranking: Sequence[RankedAction]
 
 
-class RankAnswer(Struct, frozen=True, kw_only=True):
-    """What was chosen: one action, or one for each slot."""
+class RankAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was chosen, with the probability of each action; with slots, for each slot."""
 
     event: str
     chosen: str = ""  # empty where there are slots
@@ -125,31 +125,28 @@ class RankAnswer(Struct, frozen=True, kw_only=True):
     slots: Sequence[SlotAnswer] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventAnswer:
-    """What is known of an event."""
+class EventAnswer(Struct, frozen=True, kw_only=True):
+    """What is known of an event; rewards by slot, under the empty name if it has none.
+
+    Until it is closed these are the rewards so far, and at the deadline it is settled at the latest.
+    """
 
     answer: RankAnswer
     time: datetime  # of the decision
     is_active: bool  # not deferred, or activated since
-    rewards: dict[str, float]  # that were joined, by slot; so far, while it is pending
     is_closed: bool  # settled, or let go: no reward counts any more
-    deadline: datetime | None = None  # when it is settled at the latest; None: it is closed
+    rewards: dict[str, float]  # that were joined
+    deadline: datetime | None = None  # None: it is closed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusAnswer:
-    """How the service is."""
+class StatusAnswer(Struct, frozen=True, kw_only=True):
+    """How the service is; the backlog is what waits to be learned."""
 
     version: str
     records: int  # in the log
     learned: int  # records that the deciding model knows
+    backlog: int  # records that wait to be learned
     observations: int  # that it has learned from
-
-    @property
-    def backlog(self) -> int:
-        """Return how many records wait to be learned."""
-        return self.records - self.learned
 
 
 def check_event(event: str) -> None:

@@ -10,13 +10,9 @@ from rbmle.service.api.faults import Fault, Problem, RefusedError
 from rbmle.service.api.native.wire import (
     ErrorBody,
     ErrorDetails,
-    EventBody,
     PackedRankBody,
-    RankAnswerBody,
     RankBody,
     RewardBody,
-    SlotAnswerBody,
-    StatusBody,
 )
 from rbmle.service.configuration import (
     SETTINGS,
@@ -28,16 +24,12 @@ from rbmle.service.deciding.requests import (
     ONLY_SLOT,
     Action,
     ActivateRequest,
-    EventAnswer,
-    RankAnswer,
     RankRequest,
     RequestError,
     RewardRequest,
     Slot,
-    StatusAnswer,
     check_event,
 )
-from rbmle.service.iso8601 import format_date
 from rbmle.service.log.records import NO_FEATURES, Features
 from rbmle.service.setting import ConfigurationError
 
@@ -135,50 +127,9 @@ def decode_change(body: bytes, before: ServiceConfiguration) -> ServiceConfigura
         return before.changed(given_in(decoded(_CONFIGURATION, body)))
 
 
-def encode_rank(answer: RankAnswer) -> bytes:
-    """Return the answer of POST /v1/rank."""
-    return msgspec.json.encode(_rank_body(answer))
-
-
-def encode_event(event: EventAnswer) -> bytes:
-    """Return the answer of GET /v1/events/{id}."""
-    return msgspec.json.encode(
-        EventBody(
-            answer=_rank_body(event.answer),
-            time=format_date(event.time),
-            is_active=event.is_active,
-            is_closed=event.is_closed,
-            rewards=event.rewards,
-            deadline=None if event.deadline is None else format_date(event.deadline),
-        )
-    )
-
-
 def encode_configuration(configuration: ServiceConfiguration) -> bytes:
     """Return the answer of GET, PUT and PATCH /v1/configuration."""
     return msgspec.json.encode(configuration.to_json())
-
-
-def encode_status(status: StatusAnswer) -> bytes:
-    """Return the answer of GET /v1/status."""
-    return msgspec.json.encode(
-        StatusBody(
-            version=status.version,
-            records=status.records,
-            learned=status.learned,
-            backlog=status.backlog,
-            observations=status.observations,
-        )
-    )
-
-
-def _rank_body(answer: RankAnswer) -> RankAnswerBody:
-    return RankAnswerBody(
-        event=answer.event,
-        chosen=answer.chosen or None,
-        ranking=list(answer.ranking),
-        slots=[SlotAnswerBody(slot.id, slot.chosen, list(slot.ranking)) for slot in answer.slots],
-    )
 
 
 def _listed(features: Features) -> Features:

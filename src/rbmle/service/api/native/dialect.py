@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import msgspec
+
 from rbmle.service.api.base import (
     Dialect,
     Parts,
@@ -26,7 +28,7 @@ async def get_event(operations: Operations, id: str, body: bytes) -> bytes:
     event = await operations.event(bodies.decode_event(id))
     if event is None:
         raise RefusedError(fault(Fault.NOT_FOUND, f"there is no event {id!r}"))
-    return bodies.encode_event(event)
+    return msgspec.json.encode(event)
 
 
 async def get_configuration(operations: Operations, id: str, body: bytes) -> bytes:
@@ -48,7 +50,7 @@ async def patch_configuration(operations: Operations, id: str, body: bytes) -> b
 
 async def get_status(operations: Operations, id: str, body: bytes) -> bytes:
     """Answer how the service is."""
-    return bodies.encode_status(operations.status())
+    return msgspec.json.encode(operations.status())
 
 
 TABLE = table_of(
@@ -57,7 +59,7 @@ TABLE = table_of(
             "rank",
             lambda _, body: bodies.decode_rank(body),
             unpack=lambda _, body: bodies.unpack_rank(body),
-            encode=bodies.encode_rank,
+            encode=msgspec.json.encode,
         ),
         "GET events/{id}": reading("get_event", get_event),
         "POST events/{id}/reward": deciding("reward", bodies.decode_reward),

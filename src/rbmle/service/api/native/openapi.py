@@ -10,15 +10,12 @@ from rbmle.service.api.native.dialect import PREFIX, REQUEST_HEADER, TABLE
 from rbmle.service.api.native.wire import (
     NO_CONTROLS,
     ErrorBody,
-    EventBody,
-    RankAnswerBody,
     RankBody,
     RewardBody,
-    StatusBody,
 )
 from rbmle.service.api.paths import ID
 from rbmle.service.configuration import SETTINGS, ConfigurationChange, ServiceConfiguration
-from rbmle.service.deciding.requests import LONGEST_ID
+from rbmle.service.deciding.requests import LONGEST_ID, EventAnswer, RankAnswer, StatusAnswer
 
 _REF = "#/components/schemas/{name}"
 
@@ -42,10 +39,10 @@ class Documented(NamedTuple):
 
 
 _DOCUMENTED = {
-    "rank": Documented("Choose an action, or one for each slot", RankBody, RankAnswerBody),
+    "rank": Documented("Choose an action, or one for each slot", RankBody, RankAnswer),
     "reward": Documented("Say what an event was worth", RewardBody),
     "activate": Documented("Say that a deferred event was shown"),
-    "get_event": Documented("What is known of an event", None, EventBody),
+    "get_event": Documented("What is known of an event", None, EventAnswer),
     "get_configuration": Documented("How the service decides and learns", None, ConfigurationJSON),
     "put_configuration": Documented(
         "Set all of how the service decides and learns", ConfigurationJSON, ConfigurationJSON
@@ -53,7 +50,7 @@ _DOCUMENTED = {
     "patch_configuration": Documented(
         "Change some of how the service decides and learns", ConfigurationChange, ConfigurationJSON
     ),
-    "get_status": Documented("How the service is", None, StatusBody),
+    "get_status": Documented("How the service is", None, StatusAnswer),
 }
 
 _DESCRIPTIONS = {

@@ -9,7 +9,6 @@ from rbmle.service.deciding.requests import (
     MOST_ACTIONS,
     MOST_SLOTS,
     Id,
-    RankedAction,
     Reward,
 )
 from rbmle.service.features.values import Features
@@ -93,52 +92,11 @@ class PackedRankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     slots: list[PackedSlotBody] = []
 
 
-class SlotAnswerBody(Struct, frozen=True):
-    """What was chosen for one slot."""
-
-    id: str
-    chosen: str
-    ranking: list[RankedAction]
-
-
-class RankAnswerBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was chosen, with the probability of each action; with slots, for each slot."""
-
-    event: str
-    chosen: str | None = None
-    ranking: list[RankedAction] = []
-    slots: list[SlotAnswerBody] = []
-
-
 class RewardBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an event was worth: one value, or one for each slot."""
 
     value: Reward | None = None
     slots: Annotated[dict[Id, Reward], Meta(max_length=MOST_SLOTS)] | None = None
-
-
-class EventBody(Struct, frozen=True, kw_only=True):
-    """What is known of an event; rewards by slot, under the empty name if it has none.
-
-    Until it is closed these are the rewards so far, and at the deadline it is settled at the latest.
-    """
-
-    answer: RankAnswerBody
-    time: str
-    is_active: bool
-    is_closed: bool
-    rewards: dict[str, float]
-    deadline: str | None = None  # None: it is closed
-
-
-class StatusBody(Struct, frozen=True, kw_only=True):
-    """How the service is; the backlog is what waits to be learned."""
-
-    version: str
-    records: int
-    learned: int
-    backlog: int
-    observations: int
 
 
 class ErrorDetails(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import msgspec
+from msgspec import UnsetType
 
 from rbmle.service.api.decoding import BodyError, decoded, target_of
 from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
 from rbmle.service.api.personalizer.wire import (
-    PackedRankBody,
-    PackedSlotsRankBody,
+    ActionBody,
+    Checked,
     RankAnswerBody,
     RankBody,
     RewardBody,
@@ -21,6 +22,7 @@ from rbmle.service.api.personalizer.wire import (
 )
 from rbmle.service.deciding.requests import (
     ONLY_SLOT,
+    Action,
     ActivateRequest,
     RankAnswer,
     RankRequest,
@@ -39,10 +41,10 @@ NAMES = {
     "values": "reward",
 }
 
-_RANK = msgspec.json.Decoder(RankBody)
-_PACKED_RANK = msgspec.json.Decoder(PackedRankBody)
-_SLOTS_RANK = msgspec.json.Decoder(SlotsRankBody)
-_PACKED_SLOTS_RANK = msgspec.json.Decoder(PackedSlotsRankBody)
+_RANK = msgspec.json.Decoder(RankBody[ActionBody, Checked])
+_PACKED_RANK = msgspec.json.Decoder(RankBody[Action, Features])
+_SLOTS_RANK = msgspec.json.Decoder(SlotsRankBody[ActionBody, Checked])
+_PACKED_SLOTS_RANK = msgspec.json.Decoder(SlotsRankBody[Action, Features])
 _REWARD = msgspec.json.Decoder(RewardBody)
 _SLOTS_REWARD = msgspec.json.Decoder(SlotsRewardBody)
 
@@ -128,9 +130,11 @@ def encode_slots_rank(answer: RankAnswer) -> bytes:
     return msgspec.json.encode(SlotsRankAnswerBody(slots, answer.event))
 
 
-def _listed(features: Features) -> Features:
+def _listed(features: Features | UnsetType) -> Features:
     """Return features that are there, though a client may say null for none."""
-    return NO_FEATURES if bytes(features) == b"null" else features
+    if isinstance(features, UnsetType) or bytes(features) == b"null":
+        return NO_FEATURES
+    return features
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import Policy
 from rbmle.policies.specification import name_of, policy_with, settings_of
@@ -12,15 +14,14 @@ from rbmle.service.api.operations import Operations
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
 from rbmle.service.api.personalizer.evaluations import encode_page
 from rbmle.service.api.personalizer.settings import (
-    LearningSettings,
     decode_configuration,
     decode_policy,
     encode_configuration,
     encode_log_properties,
     encode_model_properties,
-    encode_policy,
 )
 from rbmle.service.api.personalizer.versions import Version
+from rbmle.service.api.personalizer.wire import PolicyBody
 
 
 async def get_configuration(
@@ -109,10 +110,10 @@ evaluate_nothing = _refusing(
 
 
 def _encoded(policy: Policy[Any]) -> bytes:
-    return encode_policy(LearningSettings(name=name_of(policy), arguments=settings_of(policy)))
+    return msgspec.json.encode(PolicyBody(name_of(policy), settings_of(policy)))
 
 
-def _policy(settings: LearningSettings) -> Policy[Any]:
+def _policy(settings: PolicyBody) -> Policy[Any]:
     """Return the policy of learning settings; those of Vowpal Wabbit are of another learner."""
     try:
         return policy_with(settings.name, settings.arguments)

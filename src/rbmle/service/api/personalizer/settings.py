@@ -1,6 +1,5 @@
 """Personalizer's calls of the operator: configuration, learning settings, model and log properties."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -57,14 +56,6 @@ _CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearningSettings:
-    """What Personalizer calls a policy: a name and the arguments of its learner."""
-
-    name: str
-    arguments: str
-
-
 def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceConfiguration:
     """Return the configuration of PUT /configurations/service; what is left out stays as it was."""
     with refusing(ErrorCode.INVALID_SERVICE_CONFIGURATION):
@@ -110,16 +101,10 @@ def encode_configuration(
     return msgspec.json.encode(sent)
 
 
-def decode_policy(body: bytes) -> LearningSettings:
+def decode_policy(body: bytes) -> PolicyBody:
     """Return the learning settings of PUT /configurations/policy."""
     with refusing(ErrorCode.INVALID_POLICY_CONTRACT):
-        given = decoded(_POLICY, body)
-        return LearningSettings(name=given.name, arguments=given.arguments)
-
-
-def encode_policy(settings: LearningSettings) -> bytes:
-    """Return the answer of GET, PUT and DELETE /configurations/policy."""
-    return msgspec.json.encode(PolicyBody(settings.name, settings.arguments))
+        return decoded(_POLICY, body)
 
 
 def encode_model_properties(created: datetime, modified: datetime) -> bytes:

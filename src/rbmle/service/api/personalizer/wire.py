@@ -1,24 +1,27 @@
 """Personalizer's bodies, field by field; fields that are not here are ignored."""
 
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rbmle.service.deciding.requests import (
     LONGEST_ID,
     MOST_ACTIONS,
     MOST_SLOTS,
-    Action,
     Id,
     RankedAction,
     Reward,
 )
 from rbmle.service.features.values import Features
-from rbmle.service.log.records import NO_FEATURES
 
 _ACTIONS = Meta(min_length=1, max_length=MOST_ACTIONS)
 _SLOTS = Meta(min_length=1, max_length=MOST_SLOTS)
+Checked = list[Features] | None
 Label = Annotated[str, Meta(max_length=LONGEST_ID)]
+
+
+AnyAction = TypeVar("AnyAction")  # with features that are checked, or as they were sent
+AnyFeatures = TypeVar("AnyFeatures")  # Checked or Raw
 
 
 class ActionBody(Struct, frozen=True):
@@ -28,60 +31,33 @@ class ActionBody(Struct, frozen=True):
     features: list[Features]
 
 
-class RankBody(Struct, frozen=True, kw_only=True, rename="camel"):
+class RankBody(Struct, Generic[AnyAction, AnyFeatures], frozen=True, kw_only=True, rename="camel"):
     """POST /rank; clients of some languages send null for what they leave out."""
 
-    actions: Annotated[list[ActionBody], _ACTIONS]
-    context_features: list[Features] | None = None
+    actions: Annotated[list[AnyAction], _ACTIONS]
+    context_features: AnyFeatures | UnsetType = UNSET
     excluded_actions: list[str] | None = None
     event_id: Id | None = None
     defer_activation: bool | None = None
 
 
-class PackedRankBody(Struct, frozen=True, kw_only=True, rename="camel"):
-    """POST /rank, with features as they were sent."""
-
-    actions: Annotated[list[Action], _ACTIONS]
-    context_features: Raw = NO_FEATURES
-    excluded_actions: list[str] | None = None
-    event_id: Id | None = None
-    defer_activation: bool | None = None
-
-
-class SlotBody(Struct, frozen=True, kw_only=True, rename="camel"):
+class SlotBody(Struct, Generic[AnyFeatures], frozen=True, kw_only=True, rename="camel"):
     """A slot of POST /multislot/rank."""
 
     id: Id
     baseline_action: str
-    features: list[Features] | None = None
+    features: AnyFeatures | UnsetType = UNSET
     excluded_actions: list[str] | None = None
 
 
-class SlotsRankBody(Struct, frozen=True, kw_only=True, rename="camel"):
+class SlotsRankBody(
+    Struct, Generic[AnyAction, AnyFeatures], frozen=True, kw_only=True, rename="camel"
+):
     """POST /multislot/rank."""
 
-    actions: Annotated[list[ActionBody], _ACTIONS]
-    slots: Annotated[list[SlotBody], _SLOTS]
-    context_features: list[Features] | None = None
-    event_id: Id | None = None
-    defer_activation: bool | None = None
-
-
-class PackedSlotBody(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A slot of POST /multislot/rank, with features as they were sent."""
-
-    id: Id
-    baseline_action: str
-    features: Raw = NO_FEATURES
-    excluded_actions: list[str] | None = None
-
-
-class PackedSlotsRankBody(Struct, frozen=True, kw_only=True, rename="camel"):
-    """POST /multislot/rank, with features as they were sent."""
-
-    actions: Annotated[list[Action], _ACTIONS]
-    slots: Annotated[list[PackedSlotBody], _SLOTS]
-    context_features: Raw = NO_FEATURES
+    actions: Annotated[list[AnyAction], _ACTIONS]
+    slots: Annotated[list[SlotBody[AnyFeatures]], _SLOTS]
+    context_features: AnyFeatures | UnsetType = UNSET
     event_id: Id | None = None
     defer_activation: bool | None = None
 
@@ -128,7 +104,7 @@ class SlotsRewardBody(Struct, frozen=True):
 
 
 class PolicyBody(Struct, frozen=True):
-    """GET and PUT /configurations/policy."""
+    """GET and PUT /configurations/policy: what Personalizer calls a policy, and its learner's arguments."""
 
     name: Label
     arguments: Annotated[str, Meta(max_length=1024)]
