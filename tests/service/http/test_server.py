@@ -237,7 +237,7 @@ def test_headers_name_no_server_and_believe_only_proxies(server: int) -> None:
 SCRIPT = """
 import asyncio, logging
 from rbmle.service.http.binding import Binding
-from rbmle.service.http.server import serve
+from rbmle.service.http.server import Server
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
         await receive()
@@ -249,7 +249,7 @@ async def app(scope, receive, send):
     await asyncio.sleep(1)
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body"})
-serve(app, Binding(port=0), lambda address: print(address, flush=True))
+Server(app, Binding(port=0), lambda address: print(address, flush=True)).run()
 print("end")
 """
 
@@ -382,15 +382,6 @@ def test_tls_is_spoken_and_a_slow_handshake_is_closed(tmp_path: Path) -> None:
         Server(echo, replace(binding, private_key=certificate), print)
     with pytest.raises(ServerError, match="cannot be read: No such file"):
         Server(echo, replace(binding, private_key=tmp_path / "none"), print)
-
-
-def test_a_body_that_is_there_costs_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> bytes:
-        monkeypatch.setattr(asyncio, "timeout", None)
-        messages = Messages({"type": "http.request", "body": b"all"})
-        return await receive_body({"headers": []}, messages.receive, limit=3, seconds=1)
-
-    assert asyncio.run(run()) == b"all"
 
 
 def test_a_body_is_refused_in_the_message_that_passes_the_limit() -> None:

@@ -1,8 +1,7 @@
 """Bodies of requests, within a size and a time."""
 
 import asyncio
-import types
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from rbmle.service.api.faults import GoneError, TooLargeError, TooSlowError
@@ -21,45 +20,18 @@ async def receive_body(scope: Scope, receive: Receive, *, limit: int, seconds: f
     """
     if _content_length(scope) > limit:
         raise TooLargeError(limit)
-    message: Message | None = None
-    steps = receive().__await__()
-    try:
-        awaited = next(steps)
-    except StopIteration as arrived:  # what is there needs no clock
-        message = arrived.value
-        if not arrived.value.get("more_body", False):
-            return _part(arrived.value, 0, limit)
+    parts: list[bytes] = []
     try:
         async with asyncio.timeout(seconds):
-            if message is None:
-                message = await _continued(steps, awaited)
-            return await _collected(message, receive, limit)
+            while True:
+                message = await receive()
+                parts.append(_part(message, sum(map(len, parts)), limit))
+                if not message.get("more_body", False):
+                    return b"".join(parts)
     except TimeoutError:
         raise TooSlowError(
             f"the body was not there within {seconds:g} s; send it at once, or over a faster line"
         ) from None
-
-
-async def _collected(message: Message, receive: Receive, limit: int) -> bytes:
-    parts = [_part(message, 0, limit)]
-    size = len(parts[0])
-    while message.get("more_body", False):
-        message = await receive()
-        parts.append(_part(message, size, limit))
-        size += len(parts[-1])
-    return b"".join(parts)
-
-
-@types.coroutine
-def _continued(
-    steps: Generator[Any, Any, Message], awaited: object
-) -> Generator[Any, Any, Message]:
-    """Go on with an awaitable whose first step was made outside, and awaits something."""
-    try:
-        yield awaited
-    except asyncio.CancelledError as cancelled:
-        steps.throw(cancelled)
-    return (yield from steps)
 
 
 def _content_length(scope: Scope) -> int:

@@ -67,11 +67,6 @@ class Server:
         return self._server.should_exit
 
 
-def serve(app: Application, binding: Binding, started: Started) -> None:
-    """Serve an application until SIGTERM or SIGINT; see Server.run."""
-    Server(app, binding, started).run()
-
-
 class _Uvicorn(uvicorn.Server):
     """uvicorn's server with our connections, which leaves signals and exit codes to the caller."""
 
