@@ -22,7 +22,7 @@ from rbmle.service.deciding.requests import (
 )
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.learner import Learner
+from rbmle.service.learning.learner import LogLearner
 from rbmle.service.learning.start import Start
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
 from rbmle.service.log.records import NO_FEATURES, packed
@@ -62,7 +62,7 @@ class Service(FrontEnd):
         beside = str(start.data / LOG_FILE)
         log, publications = open_log(start.log or beside), open_publications(beside)
         try:
-            self.learner = Learner(log, publications, start, told)
+            self.learner = LogLearner(log, publications, start, told)
             self.learner.prepare()
         except BaseException:
             log.close()

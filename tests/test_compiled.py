@@ -23,7 +23,7 @@ from rbmle.engine.kernel_cache import KernelCache, digest
 from rbmle.engine.notice import Compiling, is_writable, notice
 from rbmle.policies import POLICIES
 from rbmle.policies.warming import encode, play, variants
-from rbmle.service.learning.model import Model
+from rbmle.service.learning.model import ModelSettings
 
 SOURCE = Path(rbmle.__file__).parents[1]
 NOBODY = 65534  # the user of that name
@@ -193,7 +193,7 @@ def test_warm_leaves_no_kernel_out() -> None:
         for policy in variants(kind()):
             play(policy)
     encode()
-    Model().warm_up()
+    ModelSettings().warm_up()
     kernels = {
         f"{module.name}.{name}": value
         for module in pkgutil.iter_modules(rbmle.engine.__path__)

@@ -16,8 +16,8 @@ from rbmle.experiments.standings import standings
 from rbmle.experiments.styles import OTHERS, STYLES, styles
 from rbmle.experiments.summary import DATASET_TITLES, POLICY_TITLES, Summary, summarise
 from rbmle.experiments.tables import (
-    Published,
-    Table,
+    PaperResults,
+    ReportTable,
     defeats,
     incomparable,
     latex,
@@ -442,9 +442,9 @@ def published(
     means: dict[str, dict[str, float]],
     stds: dict[str, dict[str, float]] | None = None,
     horizons: dict[str, int] | None = None,
-) -> Published:
+) -> PaperResults:
     horizons = {"zoo": 1} if horizons is None else horizons
-    return Published(source="paper", means=means, stds=stds or {}, horizons=horizons)
+    return PaperResults(source="paper", means=means, stds=stds or {}, horizons=horizons)
 
 
 # Machado, Oliveira and Fernandes (2009): what a reader without one kind of cone sees, in linear RGB.
@@ -481,16 +481,16 @@ def lab(colour: str, eyes: str) -> np.ndarray:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-def entries(table: Table) -> list[list[str]]:
+def entries(table: ReportTable) -> list[list[str]]:
     return [[entry.text for entry in row] for _, row in table.rows]
 
 
-def note(table: Table) -> str:
+def note(table: ReportTable) -> str:
     return table.rows[0][1][0].note
 
 
 def page_of(
-    summary: Summary, folder: Path, published: Published | None = None, title: str = "A report"
+    summary: Summary, folder: Path, published: PaperResults | None = None, title: str = "A report"
 ) -> str:
     path = folder / "out" / "report.html"
     write_report(summary, path, published, title)

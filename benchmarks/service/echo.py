@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rbmle.service.api.personalizer.wire import ActionBody, Checked, RankBody
+from rbmle.service.api.personalizer.wire import Checked, PersonalizerAction, PersonalizerRank
 
-_BODY = msgspec.json.Decoder(RankBody[ActionBody, Checked])
+_BODY = msgspec.json.Decoder(PersonalizerRank[PersonalizerAction, Checked])
 
 
 async def rank(request: Request) -> Response:

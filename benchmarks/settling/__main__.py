@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks.settling.simulation import Outcome, Traffic, simulate
 from benchmarks.settling.world import right_share
 from rbmle.service.configuration import ServiceConfiguration, Settle
-from rbmle.service.learning.model import Model
+from rbmle.service.learning.model import ModelSettings
 
 PERIOD = 2_000  # events in a mean
 MORE_AFTER = 12_000  # events
@@ -40,7 +40,7 @@ def run(case: Case) -> Outcome:
         events=events, per_second=per_second, sends_zeros=sends_zeros, more_after=MORE_AFTER
     )
     configuration = ServiceConfiguration(reward_wait_time=timedelta(seconds=wait), settle=settle)
-    return simulate(traffic, configuration, Model(seed=seed), seed)
+    return simulate(traffic, configuration, ModelSettings(seed=seed), seed)
 
 
 def main(

@@ -10,7 +10,7 @@ from benchmarks.settling.world import ARTICLES, MORE, event_of
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.choosing import plays_of
 from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import Model
+from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.published import Published
 from rbmle.service.log.base import Row
 from rbmle.service.log.memory import MemoryLog
@@ -50,11 +50,11 @@ class Outcome:
 
 
 def simulate(
-    traffic: Traffic, configuration: ServiceConfiguration, model: Model, seed: int
+    traffic: Traffic, configuration: ServiceConfiguration, model: ModelSettings, seed: int
 ) -> Outcome:
     """Return what the service earns, and what it says that it earns."""
     log, statistics = MemoryLog(), Statistics()
-    fold = Fold(log=log, make=Model.from_json, watcher=statistics)
+    fold = Fold(log=log, make=ModelSettings.from_json, watcher=statistics)
     earned, claimed = np.zeros(traffic.events), np.full(traffic.events, np.nan)
     is_new = np.zeros(traffic.events, bool)
     coming: list[tuple[int, int, str, float]] = []  # rewards: when, in which order, of what

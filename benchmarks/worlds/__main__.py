@@ -11,7 +11,7 @@ from rich.table import Table
 from benchmarks.worlds import in_process, over_http, rival
 from benchmarks.worlds.worlds import EVENTS, WORLDS, Event
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.learning.model import Model
+from rbmle.service.learning.model import ModelSettings
 
 WAIT = timedelta(seconds=over_http.WAIT_SECONDS)  # for a click
 LATE = int(in_process.PER_SECOND * over_http.WAIT_SECONDS)  # events that come in that time
@@ -49,7 +49,7 @@ def _row(name: str, seeds: int, events: int, in_one_process: bool, exploration: 
             ours = in_process.play(
                 stream,
                 LATE,
-                Model(seed=seed),
+                ModelSettings(seed=seed),
                 ServiceConfiguration(exploration=exploration, reward_wait_time=WAIT),
             )
         else:

@@ -11,7 +11,7 @@ from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.choosing import plays_of
 from rbmle.service.deciding.requests import Action, RankRequest
 from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import Model
+from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.published import Published
 from rbmle.service.log.base import Row
 from rbmle.service.log.memory import MemoryLog
@@ -32,14 +32,14 @@ TOGETHER = 20  # events between two published models: a tenth of a second
 
 
 def play(
-    events: Iterable[Event], late: int, model: Model, configuration: ServiceConfiguration
+    events: Iterable[Event], late: int, model: ModelSettings, configuration: ServiceConfiguration
 ) -> np.ndarray:
     """Return what the service earns in each event, if its reward, 0 too, is known `late` events later.
 
     The wait of the configuration has to be about as long, but not shorter.
     """
     log, time = MemoryLog(), 1_000_000
-    fold = Fold(log=log, make=Model.from_json)
+    fold = Fold(log=log, make=ModelSettings.from_json)
     begin: list[Record] = [
         Modelled(settings=model.to_json()),
         Configured(configuration=configuration.to_json()),
@@ -52,7 +52,7 @@ def play(
         due = [waiting.popleft() for _ in range(len(waiting) + 2 * TOGETHER - late)]
         _append(fold, log, [(id, Rewarded(values={"": reward})) for id, reward in due], time)
         assert fold.bandit is not None
-        assert isinstance(fold.model, Model)
+        assert isinstance(fold.model, ModelSettings)
         published = Published(
             model=fold.model,
             bandit=fold.bandit,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from rbmle.service.log import DuplicateRequest, Row, Stored
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.row_codec import Cells, cells_of
+from rbmle.service.log.row_codec import EncodedRow, encoded_rows
 from tests.contract import log_promises as promises
 
 
@@ -16,8 +16,8 @@ from tests.contract import log_promises as promises
 class InMemory:
     """A place in memory for a log of this kind."""
 
-    kind: Callable[[list[Cells]], MemoryLog] = MemoryLog
-    kept: list[Cells] = field(default_factory=list)
+    kind: Callable[[list[EncodedRow]], MemoryLog] = MemoryLog
+    kept: list[EncodedRow] = field(default_factory=list)
     logs: list[MemoryLog] = field(default_factory=list)
 
     def open(self) -> MemoryLog:
@@ -85,7 +85,7 @@ class TakesRequestsTwice(MemoryLog):
 
 
 class ForgetsRequestsWhenClosed(MemoryLog):
-    def __init__(self, kept: list[Cells]) -> None:
+    def __init__(self, kept: list[EncodedRow]) -> None:
         MemoryLog.__init__(self, kept)
         self._places = {}
 
@@ -104,7 +104,7 @@ class BlamesOneOnly(MemoryLog):
 
 
 class KeepsNothing(MemoryLog):
-    def __init__(self, kept: list[Cells]) -> None:
+    def __init__(self, kept: list[EncodedRow]) -> None:
         MemoryLog.__init__(self, [])
 
 
@@ -149,9 +149,9 @@ class CriesWolf(MemoryLog):
 
 
 class MendsChecksums(MemoryLog):
-    def __init__(self, kept: list[Cells]) -> None:
+    def __init__(self, kept: list[EncodedRow]) -> None:
         seen = [Row("kind", e.decode(), (r or b"").decode(), t, p) for _, _, e, r, t, p, _ in kept]
-        MemoryLog.__init__(self, cells_of(1, seen) or kept)
+        MemoryLog.__init__(self, encoded_rows(1, seen) or kept)
 
 
 class BurnsNumbers(MemoryLog):
@@ -192,7 +192,7 @@ class NeverCloses(MemoryLog):
         pass
 
 
-LIARS: tuple[tuple[Callable[[list[Cells]], MemoryLog], promises.Promise], ...] = (
+LIARS: tuple[tuple[Callable[[list[EncodedRow]], MemoryLog], promises.Promise], ...] = (
     (CountsFromZero, promises.rows_come_back_in_their_order),
     (ForgetsTheLimit, promises.rows_come_back_in_their_order),
     (StoresNewestFirst, promises.rows_come_back_in_their_order),

@@ -14,7 +14,7 @@ from rbmle.core.bandit import Bandit
 from rbmle.service.learning.checkpoints import Checkpoints, read
 from rbmle.service.learning.events import Counts
 from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import Model, saved
+from rbmle.service.learning.model import ModelSettings, saved
 from rbmle.service.log import Log, open_log
 from rbmle.service.statistics import Statistics
 from tests.reliability.visitors import Ledger, Ranked
@@ -116,7 +116,7 @@ def _model_problems(
     waiting = dict(models)
     problems = []
     statistics = Statistics()
-    fold = Fold(log=log, make=Model.from_json, watcher=statistics)
+    fold = Fold(log=log, make=ModelSettings.from_json, watcher=statistics)
     for row in log.read():
         fold.apply(row)
         if fold.bandit is None:

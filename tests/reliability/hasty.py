@@ -12,7 +12,7 @@ from typing import Any
 from rbmle.cli import main
 from rbmle.service import front_end, supervisor
 from rbmle.service.log.base import Row
-from rbmle.service.log.writer import Call, Done, Writer
+from rbmle.service.log.writer import Done, Submission, Writer
 
 SECONDS = float(sys.argv.pop(1)) if __name__ == "__main__" else 0.0
 
@@ -26,7 +26,7 @@ class HastyWriter(Writer):
         told.set_result(0)
         return told
 
-    def _write(self, calls: list[Call]) -> None:
+    def _write(self, calls: list[Submission]) -> None:
         time.sleep(SECONDS)
         super()._write(calls)
 

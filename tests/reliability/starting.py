@@ -23,7 +23,7 @@ from statistics import median
 from rbmle.service.configuration import LearningMode
 from rbmle.service.learning.checkpoints import Checkpoints
 from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import MEMORY, Model
+from rbmle.service.learning.model import MEMORY, ModelSettings
 from rbmle.service.learning.start import Start
 from rbmle.service.log import Log, Row, open_log
 from rbmle.service.log.records import (
@@ -31,7 +31,7 @@ from rbmle.service.log.records import (
     Configured,
     Decided,
     Modelled,
-    Offer,
+    OfferedAction,
     Play,
     Record,
     Rewarded,
@@ -86,7 +86,9 @@ class Past:
 def _decided(rng: random.Random, mode: LearningMode) -> Decided:
     place = rng.choice(("north", "south", "east", "west"))
     context = [{"user": {"age": rng.randrange(90), "place": place}, "day": rng.randrange(7)}]
-    actions = [Offer(id=id, features=packed([{"price": rng.randrange(9)}])) for id in ACTIONS]
+    actions = [
+        OfferedAction(id=id, features=packed([{"price": rng.randrange(9)}])) for id in ACTIONS
+    ]
     play = Play(
         eligible=[0, 1, 2, 3],
         probabilities=[0.85, 0.05, 0.05, 0.05],
@@ -108,7 +110,7 @@ def _beginning(start: Start) -> list[Record]:
     assert start.featuriser is not None
     assert start.seed is not None
     assert start.configuration is not None
-    model = Model(policy=start.policy, featuriser=start.featuriser, seed=start.seed)
+    model = ModelSettings(policy=start.policy, featuriser=start.featuriser, seed=start.seed)
     return [
         Modelled(settings=model.to_json()),
         Configured(configuration=start.configuration.to_json()),
@@ -133,7 +135,7 @@ def make(setup: Setup, past: Past) -> int:
 def _save(log: Log, data: Path) -> None:
     """Write a checkpoint of the whole log."""
     statistics = Statistics()
-    fold = Fold(log=log, make=Model.from_json, watcher=statistics)
+    fold = Fold(log=log, make=ModelSettings.from_json, watcher=statistics)
     for stored in log.read():
         fold.apply(stored)
     Checkpoints(data).save(fold, statistics)

@@ -24,7 +24,7 @@ SELDOM = 500  # records between two looks at the progress
 commands = typer.Typer(no_args_is_help=True)
 app.add_typer(commands, name="log", help="Export or verify the log of a decision service.")
 
-Data = Annotated[Path | None, typer.Option("--data", help="The folder of rbmle serve.")]
+DataFolder = Annotated[Path | None, typer.Option("--data", help="The folder of rbmle serve.")]
 LogURL = Annotated[
     str | None, typer.Option("--log", help="Where the log is if not there: postgresql://….")
 ]
@@ -33,7 +33,7 @@ LogURL = Annotated[
 @commands.command("export")
 def export_log(
     out: Annotated[Path, typer.Option(help="The file to write.")],
-    data: Data = None,
+    data: DataFolder = None,
     format: Annotated[
         str | None, typer.Option(help="parquet or dsjson; else by the file's suffix.")
     ] = None,
@@ -64,7 +64,7 @@ def export_log(
 
 
 @commands.command("verify")
-def verify_log(data: Data = None, log: LogURL = None) -> None:
+def verify_log(data: DataFolder = None, log: LogURL = None) -> None:
     """Read all of the log, and tell what is in it and what is wrong: the exit code is then 1."""
     with _opened(data, log) as opened:
         from rbmle.service.exports.checks import survey

@@ -25,7 +25,7 @@ DataDir = Annotated[
 ]
 Drop = Annotated[str, typer.Option(help="Columns of a file to leave out, with commas between.")]
 Preprocessing = Annotated[str, typer.Option("--preprocess", help="standard or paper.")]
-Settings = Annotated[
+SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="policy.key=value; * in place of the policy for all that have it."),
 ]

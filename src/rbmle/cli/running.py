@@ -15,7 +15,7 @@ from rbmle.cli.options import (
     ExecutorName,
     Jobs,
     Preprocessing,
-    Settings,
+    SettingsOption,
     Target,
     environments,
     named_policies,
@@ -44,7 +44,7 @@ def run(
     target: Target = None,
     drop: Drop = "",
     preprocess: Preprocessing = "standard",
-    settings: Settings = None,
+    settings: SettingsOption = None,
     tuned: Annotated[
         Path | None, typer.Option(help="Constants that rbmle tune wrote; --set stands before them.")
     ] = None,

@@ -60,6 +60,6 @@ def _plays(policy: str) -> Iterator[tuple[str, list[Callable[[], None]]]]:
         return
     yield "features", [encode]
     if all(is_installed(package) for package in EXTRAS["serve"]):
-        from rbmle.service.learning.model import Model
+        from rbmle.service.learning.model import ModelSettings
 
-        yield "rbmle serve", [Model().warm_up]
+        yield "rbmle serve", [ModelSettings().warm_up]

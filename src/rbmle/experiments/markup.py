@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from rbmle.experiments.tables import Table
+from rbmle.experiments.tables import ReportTable
 
 
 def section(heading: str, content: str) -> str:
@@ -11,7 +11,7 @@ def section(heading: str, content: str) -> str:
     return f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
 
 
-def numbers(table: Table) -> str:
+def numbers(table: ReportTable) -> str:
     """Return a table of numbers, in a box that scrolls."""
     rows = []
     for title, entries in table.rows:

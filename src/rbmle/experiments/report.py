@@ -16,8 +16,8 @@ from rbmle.experiments.summary import Problem, Summary, policy_title
 from rbmle.experiments.tables import (
     OURS,
     Entry,
-    Published,
-    Table,
+    PaperResults,
+    ReportTable,
     defeats,
     incomparable,
     is_comparable,
@@ -41,7 +41,7 @@ write_report(summarise(store.all()), Path("report.html"))</code></pre>
 def write_report(
     summary: Summary,
     path: Path,
-    published: Published | None = None,
+    published: PaperResults | None = None,
     title: str = TITLE,
     note: str = "",
 ) -> None:
@@ -61,7 +61,7 @@ def write_report(
     path.write_text(page, encoding="utf-8")
 
 
-def _body(summary: Summary, published: Published | None, note: str) -> str:
+def _body(summary: Summary, published: PaperResults | None, note: str) -> str:
     """Return all sections."""
     if published is not None and not any(published.has(p) for p in summary.problems):
         published = None
@@ -97,7 +97,7 @@ def _lead(summary: Summary) -> str:
     )
 
 
-def _notices(summary: Summary, published: Published | None) -> Iterable[str]:
+def _notices(summary: Summary, published: PaperResults | None) -> Iterable[str]:
     """Yield what a reader must know before any number."""
     if len({len(cell.seeds) for cell in summary.cells}) > 1:
         most = max(len(cell.seeds) for cell in summary.cells)
@@ -115,7 +115,7 @@ def _notices(summary: Summary, published: Published | None) -> Iterable[str]:
             )
 
 
-def _comparisons(summary: Summary, published: Published | None) -> Iterable[str]:
+def _comparisons(summary: Summary, published: PaperResults | None) -> Iterable[str]:
     """Yield how policies compare: on published problems with our claim, on others with each other."""
     claimed = [p for p in summary.problems if published is not None and published.has(p)]
     others = [p for p in summary.problems if p not in claimed]
@@ -125,7 +125,7 @@ def _comparisons(summary: Summary, published: Published | None) -> Iterable[str]
         yield section("Where we lose", _losses(summary, published, claimed))
 
 
-def _losses(summary: Summary, published: Published, problems: Sequence[Problem]) -> str:
+def _losses(summary: Summary, published: PaperResults, problems: Sequence[Problem]) -> str:
     """Return where our policy is beaten, and where published numbers are not."""
     ours = policy_title(OURS)
     nowhere = f"Nowhere: {ours} is the best of every column, or within 1 % of it."
@@ -206,7 +206,7 @@ def _cpu(summary: Summary) -> str:
         rows.append((policy_title(policy), tuple(entries)))
     columns = tuple(summary.title(problem) for problem in summary.problems)
     caption = "CPU seconds of a trial, mean over seeds."
-    return numbers(Table(caption=caption, corner="Policy", columns=columns, rows=tuple(rows)))
+    return numbers(ReportTable(caption=caption, corner="Policy", columns=columns, rows=tuple(rows)))
 
 
 def _versions(summary: Summary) -> str:

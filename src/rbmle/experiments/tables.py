@@ -17,7 +17,7 @@ Numbers = Mapping[str, Mapping[str, float]]  # by policy, then by dataset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PaperResults:
     """Regrets that others report: by policy and dataset, after the dataset's horizon."""
 
     source: str  # one word, as in "paper 313.1"
@@ -40,7 +40,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ReportTable:
     """What a table says, without saying how it looks."""
 
     caption: str
@@ -50,8 +50,8 @@ class Table:
 
 
 def mean_table(
-    summary: Summary, published: Published | None = None, rounds: int | None = None
-) -> Table:
+    summary: Summary, published: PaperResults | None = None, rounds: int | None = None
+) -> ReportTable:
     """Return the paper's table 1; with `published` each number has that of others beside it.
 
     `rounds` asks for the regret after so many rounds; problems with fewer have no number.
@@ -73,7 +73,7 @@ def mean_table(
     return table if published is None else _beside(table, summary, published, "mean")
 
 
-def std_table(summary: Summary, published: Published | None = None) -> Table:
+def std_table(summary: Summary, published: PaperResults | None = None) -> ReportTable:
     """Return the paper's table 2; with `published` each number has that of others beside it.
 
     No number is in bold: a small deviation alone is no merit, and Uniform often has the smallest.
@@ -90,7 +90,7 @@ def std_table(summary: Summary, published: Published | None = None) -> Table:
     return table if published is None else _beside(table, summary, published, "std")
 
 
-def markdown(table: Table) -> str:
+def markdown(table: ReportTable) -> str:
     """Return a table in Markdown, and its caption below."""
 
     def escaped(text: str) -> str:
@@ -108,7 +108,7 @@ def markdown(table: Table) -> str:
     return "\n".join([*lines, "", escaped(table.caption), ""])
 
 
-def latex(table: Table) -> str:
+def latex(table: ReportTable) -> str:
     """Return a table in LaTeX; it needs no package."""
 
     def shown(entry: Entry) -> str:
@@ -176,7 +176,7 @@ def defeats(
     return said
 
 
-def unbeaten(summary: Summary, published: Published) -> list[str]:
+def unbeaten(summary: Summary, published: PaperResults) -> list[str]:
     """Return a sentence for each published number that the same policy does not beat here."""
     said = []
     for what, digits in DIGITS.items():
@@ -191,13 +191,13 @@ def unbeaten(summary: Summary, published: Published) -> list[str]:
     return said
 
 
-def is_comparable(summary: Summary, published: Published) -> bool:
+def is_comparable(summary: Summary, published: PaperResults) -> bool:
     """Say whether there is a number that was played for as many rounds as a published one."""
     pairs = [_pair(cell, published, what) for cell in summary.cells for what in DIGITS]
     return any(ours is not None and theirs is not None for ours, theirs in pairs)
 
 
-def incomparable(summary: Summary, published: Published) -> list[Problem]:
+def incomparable(summary: Summary, published: PaperResults) -> list[Problem]:
     """Return the problems of published datasets that were played for fewer rounds."""
     return [
         problem
@@ -208,7 +208,7 @@ def incomparable(summary: Summary, published: Published) -> list[Problem]:
 
 def _table(
     summary: Summary, measure: Measure, digits: int, close: float | None, caption: str, corner: str
-) -> Table:
+) -> ReportTable:
     """Return a table of one number of each cell, the smallest of a column in bold.
 
     So are numbers larger by at most the share `close`; if it is None, nothing is in bold.
@@ -232,10 +232,12 @@ def _table(
     titles = [policy_title(policy) for policy in summary.policies]
     rows = zip(titles, zip(*columns, strict=True), strict=True)
     names = tuple(summary.title(problem) for problem in summary.problems)
-    return Table(caption=caption, corner=corner, columns=names, rows=tuple(rows))
+    return ReportTable(caption=caption, corner=corner, columns=names, rows=tuple(rows))
 
 
-def _beside(table: Table, summary: Summary, published: Published, what: Statistic) -> Table:
+def _beside(
+    table: ReportTable, summary: Summary, published: PaperResults, what: Statistic
+) -> ReportTable:
     """Return the table with published numbers as notes."""
     rows = []
     for policy, (title, entries) in zip(summary.policies, table.rows, strict=True):
@@ -248,12 +250,12 @@ def _beside(table: Table, summary: Summary, published: Published, what: Statisti
     return replace(table, rows=tuple(rows))
 
 
-def _announced(published: Published) -> str:
+def _announced(published: PaperResults) -> str:
     """Return what a caption says of notes."""
     return f" Below it the {published.source}'s number, and how much ours differs."
 
 
-def _note(cell: Cell, published: Published, what: Statistic) -> str:
+def _note(cell: Cell, published: PaperResults, what: Statistic) -> str:
     """Return the note of a number of ours; nothing if fewer rounds were played than published."""
     ours, theirs = _pair(cell, published, what)
     if ours is None or theirs is None:
@@ -265,7 +267,9 @@ def _note(cell: Cell, published: Published, what: Statistic) -> str:
     return f"{there}{published.source} {theirs:.{digits}f}{percent}"
 
 
-def _pair(cell: Cell, published: Published, what: Statistic) -> tuple[float | None, float | None]:
+def _pair(
+    cell: Cell, published: PaperResults, what: Statistic
+) -> tuple[float | None, float | None]:
     """Return our number and theirs after as many rounds as they played."""
     numbers = published.means if what == "mean" else published.stds
     dataset = cell.problem.dataset

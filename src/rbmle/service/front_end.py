@@ -21,10 +21,10 @@ from rbmle.service.deciding.requests import EventAnswer, StatusAnswer
 from rbmle.service.learning.checkpoints import folded
 from rbmle.service.learning.events import Pending, Settled
 from rbmle.service.learning.joining import Joiner
-from rbmle.service.learning.model import Model, saved
+from rbmle.service.learning.model import ModelSettings, saved
 from rbmle.service.learning.published import Published
 from rbmle.service.learning.report import Report
-from rbmle.service.learning.start import Settings, settings_of
+from rbmle.service.learning.start import WrittenSettings, settings_of
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.publications import Publications
@@ -58,7 +58,7 @@ class FrontEnd:
         self.data = data
         self.writer = Writer(log)
         self.decider = Decider(log, self.writer, self._published)
-        self._settings: Settings = settings_of(log)  # written, and perhaps not published yet
+        self._settings: WrittenSettings = settings_of(log)  # written, and perhaps not published yet
         self._is_closed = False
         self._follower = Follower(log, publications, self._look)
         self._follower.start()
@@ -115,7 +115,7 @@ class FrontEnd:
         stored.add_done_callback(follow)
         return stored
 
-    def remodel(self, model: Model) -> "Future[int]":
+    def remodel(self, model: ModelSettings) -> "Future[int]":
         """Begin another model; it is that of the service once it is stored, and decides once published."""
         stored = self.decider.append(Modelled(settings=model.to_json()))
 
@@ -143,7 +143,7 @@ class FrontEnd:
         return saved(bandit)
 
     @property
-    def model(self) -> Model:
+    def model(self) -> ModelSettings:
         """Return the settings of the last model that was begun; as soon as it is published, it decides."""
         published, settings = self._published(), self._settings
         if settings.model is None or settings.seq <= published.seq:

@@ -17,7 +17,7 @@ from rbmle.service.http.app import Application
 from rbmle.service.http.binding import bound
 from rbmle.service.http.logging import configure_logging
 from rbmle.service.http.server import Server
-from rbmle.service.learning.learner import Learner
+from rbmle.service.learning.learner import LogLearner
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
 from rbmle.service.settings import Settings
 
@@ -75,7 +75,7 @@ def run_learner(settings: Settings, started: Callable[[], None]) -> None:
     log = open_log(address)
     publications = open_publications(address)
     try:
-        learner = Learner(log, publications, start, tell)
+        learner = LogLearner(log, publications, start, tell)
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: learner.stop())

@@ -20,7 +20,7 @@ DATA = "rbmle-data"
 KEYS_FILE = "keys.json"
 
 
-class Features(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FeatureSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """How JSON features become contexts."""
 
     bits: int = BITS
@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     policy_settings: str = ""  # key=value, with spaces between
     seed: int | None = None  # None: that of the log, or a random one
     fits_per_second: int | None = None  # None: those of the log, or the default
-    features: Features | None = None  # None: those of the log, or the default
+    features: FeatureSettings | None = None  # None: those of the log, or the default
     configuration: dict[str, Any] | None = None  # of a new log
     new_model: bool = False
     checkpoint_seconds: float = CHECKPOINT_SECONDS

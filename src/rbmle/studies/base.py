@@ -8,7 +8,7 @@ from typing import Any
 from rbmle.environments import Classification
 from rbmle.experiments.report import write_report
 from rbmle.experiments.summary import Summary
-from rbmle.experiments.tables import Table
+from rbmle.experiments.tables import ReportTable
 from rbmle.experiments.trial import Trial
 from rbmle.policies.schedules import Power
 from rbmle.studies.published import DATASETS, HORIZONS, PAPER
@@ -116,6 +116,6 @@ class Study:
     is_of_the_paper: bool = True  # the others have a folder of their own, and are not among `all`
 
 
-def noted(table: Table, note: str) -> Table:
+def noted(table: ReportTable, note: str) -> ReportTable:
     """Return a table with a note at the end of its caption."""
     return replace(table, caption=f"{table.caption} {note}")

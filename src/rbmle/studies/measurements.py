@@ -10,10 +10,10 @@ from rbmle.core.files import write_text
 from rbmle.experiments.code import own_code
 from rbmle.experiments.versions import versions
 
-Record = dict[str, Any]  # JSON
+JSONRecord = dict[str, Any]  # JSON
 
 
-def kept(folder: Path, settings: Record, measure: Callable[[], Record]) -> Record:
+def kept(folder: Path, settings: JSONRecord, measure: Callable[[], JSONRecord]) -> JSONRecord:
     """Return what the folder has for these settings, versions and code; measure it if there is nothing."""
     content = {"settings": settings, "versions": versions(), "code": own_code().settings}
     text = json.dumps(content, sort_keys=True)

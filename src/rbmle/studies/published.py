@@ -1,6 +1,6 @@
 """The numbers the paper prints, in its appendix "Additional Experimental Results"."""
 
-from rbmle.experiments.tables import Published
+from rbmle.experiments.tables import PaperResults
 
 DATASETS = ("adult", "covertype", "magic", "mnist", "mushroom", "shuttle")
 
@@ -42,4 +42,4 @@ TABLE_3: dict[str, dict[str, float | None]] = {
     "neural-ts": {"t_step": 9.7390, "t_Z": 9.5406},
 }
 
-PAPER = Published(source="paper", means=TABLE_1, stds=TABLE_2, horizons=HORIZONS)
+PAPER = PaperResults(source="paper", means=TABLE_1, stds=TABLE_2, horizons=HORIZONS)

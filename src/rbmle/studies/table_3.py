@@ -9,10 +9,10 @@ from rich.console import Console
 from rbmle.core.files import write_text
 from rbmle.core.policy import Policy
 from rbmle.experiments.summary import policy_title
-from rbmle.experiments.tables import Entry, Table, latex, markdown
+from rbmle.experiments.tables import Entry, ReportTable, latex, markdown
 from rbmle.models import Regression
 from rbmle.policies import NeuralRBMLEGA, NeuralTS, NeuralUCB
-from rbmle.studies.measurements import Record, kept
+from rbmle.studies.measurements import JSONRecord, kept
 from rbmle.studies.milliseconds import milliseconds
 from rbmle.studies.progress import watched
 from rbmle.studies.published import TABLE_3 as PUBLISHED
@@ -36,7 +36,7 @@ def write_table(quick: bool, out: Path, console: Console) -> list[Path]:
     ]
 
 
-def step_rows(rounds: int, folder: Path, console: Console) -> dict[str, Record]:
+def step_rows(rounds: int, folder: Path, console: Console) -> dict[str, JSONRecord]:
     """Return the seconds of a round of the three policies; those that the folder has are not played."""
     ucb, ts, model = TimedExact(), TimedExact(), Regression(alarm=0.0)  # which never forgets
     policies: dict[str, tuple[Policy[Any], Clock]] = {
@@ -55,11 +55,11 @@ def step_rows(rounds: int, folder: Path, console: Console) -> dict[str, Record]:
     }
 
 
-def step_table(rows: dict[str, Record]) -> Table:
+def step_table(rows: dict[str, JSONRecord]) -> ReportTable:
     """Return the paper's table, its numbers beside ours."""
     rounds = next(iter(rows.values()))["rounds"]
     fastest = min(float(row["wall"]) for row in rows.values())
-    return Table(
+    return ReportTable(
         caption=(
             f"Milliseconds of a round with K = {ARMS}, d = {FEATURES} and m = {WIDTH}, mean of {rounds:,} "
             "rounds; UCB and TS with the exact Z. t_step is the time of deciding and learning, t_Z what the "
@@ -83,10 +83,10 @@ def step_table(rows: dict[str, Record]) -> Table:
     )
 
 
-def growth_table(rows: dict[str, Record]) -> Table:
+def growth_table(rows: dict[str, JSONRecord]) -> ReportTable:
     """Return the time of a round early and late in the run."""
     points = list(next(iter(rows.values()))["at"])
-    return Table(
+    return ReportTable(
         caption=f"Milliseconds of a round, mean of the last {WINDOW} rounds up to t.",
         corner="t_step, ms",
         columns=tuple(f"t = {int(t):,}" for t in points),
@@ -97,7 +97,9 @@ def growth_table(rows: dict[str, Record]) -> Table:
     )
 
 
-def _row(title: str, policy: Policy[Any], clock: Clock, rounds: int, console: Console) -> Record:
+def _row(
+    title: str, policy: Policy[Any], clock: Clock, rounds: int, console: Console
+) -> JSONRecord:
     """Play a policy, and return the mean seconds of a round, and of Z in it if there is one."""
     with watched(title, rounds, console) as report:
         times = timed(policy, rounds, clock, report)

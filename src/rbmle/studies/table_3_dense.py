@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rbmle.experiments.tables import Entry, Table
+from rbmle.experiments.tables import Entry, ReportTable
 from rbmle.studies.dense_inverse import (
     NUMBER_BYTES,
     REPEATS,
@@ -15,7 +15,7 @@ from rbmle.studies.dense_inverse import (
     time_inversion,
     time_update,
 )
-from rbmle.studies.measurements import Record, kept
+from rbmle.studies.measurements import JSONRecord, kept
 from rbmle.studies.memory import free_bytes
 from rbmle.studies.milliseconds import milliseconds
 from rbmle.studies.step_time import ARMS, PARAMETERS
@@ -38,7 +38,7 @@ def dense_points(
             f"{free / GIGABYTE:.1f} GB are free: p = {updated[-1]:,} is measured in its place."
         )
 
-    def measure() -> Record:
+    def measure() -> JSONRecord:
         console.print(f"Z⁻¹ as a p × p matrix, p up to {updated[-1]:,} …")
         return {
             "updates": [asdict(time_update(p, ARMS)) for p in updated],
@@ -50,7 +50,7 @@ def dense_points(
     return updates, [Inversion(**point) for point in found["inversions"]]
 
 
-def dense_table(updates: list[Update], inversions: list[Inversion]) -> Table:
+def dense_table(updates: list[Update], inversions: list[Inversion]) -> ReportTable:
     """Return the times of a round, each row measured or said to be extrapolated."""
     both, anew = f"Rank-one update and {ARMS} widths", "np.linalg.inv"
     rows = [
@@ -60,7 +60,7 @@ def dense_table(updates: list[Update], inversions: list[Inversion]) -> Table:
         rows.append(_extrapolated(both, updates[-1].p, updates[-1].seconds, 2))
     rows += [_row(anew, i.p, i.seconds, "measured") for i in inversions]
     rows.append(_extrapolated(anew, inversions[-1].p, inversions[-1].seconds, 3))
-    return Table(
+    return ReportTable(
         caption=(
             "The inverse of Z as a p by p matrix of float32, which ours is not, once a round: by the formula "
             f"of Sherman and Morrison, or anew; the fastest of {REPEATS}, on all cores. Covertype has "

@@ -7,7 +7,7 @@ from rbmle.core.errors import SettingError
 from rbmle.environments import Environment
 from rbmle.experiments.naming import file_names
 from rbmle.experiments.summary import Cell, Problem, Summary
-from rbmle.experiments.tables import Entry, Table
+from rbmle.experiments.tables import Entry, ReportTable
 from rbmle.experiments.trial import Trial
 from rbmle.policies.settings import has_setting, split
 from rbmle.policies.specification import Specification
@@ -86,7 +86,7 @@ def choices(summary: Summary, grids: Iterable[Grid]) -> dict[str, Choice]:
     return found
 
 
-def grid_table(summary: Summary, problem: Problem, grids: Sequence[Grid]) -> Table:
+def grid_table(summary: Summary, problem: Problem, grids: Sequence[Grid]) -> ReportTable:
     """Return the mean of every value on a problem, the chosen ones in bold."""
     found = choices(summary, grids)
     known = _data_names(summary)[problem]
@@ -102,7 +102,7 @@ def grid_table(summary: Summary, problem: Problem, grids: Sequence[Grid]) -> Tab
     count = len(summary.cells[0].seeds)
     seeds = "1 seed" if count == 1 else f"{count} seeds"
     settings = " or ".join(dict.fromkeys(grid.setting for grid in grids))
-    return Table(
+    return ReportTable(
         caption=(
             f"Mean regret on {summary.title(problem)} after {problem.horizon:,} rounds, {seeds} from "
             f"{FIRST_SEED} on, by {settings}. In bold what is chosen."

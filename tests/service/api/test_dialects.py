@@ -15,7 +15,7 @@ import rbmle.service
 from rbmle.service.access.keys import Scope
 from rbmle.service.api.base import Request, Route
 from rbmle.service.api.dialects import dialect_of, resolve
-from rbmle.service.api.faults import Fault, Problem, RefusedError
+from rbmle.service.api.faults import Fault, Refusal, RefusedError
 from rbmle.service.api.native import bodies as native
 from rbmle.service.api.native.dialect import NATIVE
 from rbmle.service.api.native.openapi import openapi
@@ -223,20 +223,20 @@ def test_what_is_not_there_is_refused_in_its_dialect(
     method: str, path: str, query: str, status: int, code: str
 ) -> None:
     found = PERSONALIZER.route(method, path.encode(), query.encode())
-    assert isinstance(found, Problem)
+    assert isinstance(found, Refusal)
     assert (found.status, found.code) == (status, code)
     assert bool(found.allow) == (status == 405)
 
 
 def test_a_method_that_is_not_there_names_those_that_are() -> None:
     found = PERSONALIZER.route("POST", b"/personalizer/v1.0/model", b"")
-    assert isinstance(found, Problem)
+    assert isinstance(found, Refusal)
     assert error_headers(found) == (
         ("x-ms-error-code", "MethodNotAllowed"),
         ("allow", "DELETE, GET, PUT"),
     )
     here = NATIVE.route("DELETE", b"/v1/configuration", b"")
-    assert isinstance(here, Problem)
+    assert isinstance(here, Refusal)
     assert (here.status, here.code, here.allow) == (
         405,
         "method_not_allowed",
@@ -281,8 +281,8 @@ def test_no_path_is_too_strange_to_route(method: str, raw_path: bytes, query: by
     for dialect in (PERSONALIZER, NATIVE):
         for path in (raw_path, b"/v1/" + raw_path, b"/personalizer/v1.0/" + raw_path):
             found = dialect.route(method, path, query)
-            assert isinstance(found, Problem | Route)
-            if isinstance(found, Problem):
+            assert isinstance(found, Refusal | Route)
+            if isinstance(found, Refusal):
                 assert found.status in {400, 404, 405}
                 assert encode_problem(found, version_of(path))
                 assert native.encode_problem(found)
@@ -895,7 +895,7 @@ def asked(method: str, path: str) -> Route:
     return found
 
 
-def refusal(call: Any) -> Problem:
+def refusal(call: Any) -> Refusal:
     with pytest.raises(RefusedError) as caught:
         call()
     return caught.value.problem

@@ -31,7 +31,7 @@ from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Se
 from rbmle.service.dashboard.static_files import FOLDER
 from rbmle.service.dashboard.view import View, view
 from rbmle.service.learning.events import Counts
-from rbmle.service.log.records import NO_FEATURES, Decided, Offer, Play
+from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play
 from rbmle.service.statistics import Statistics
 
 KEY = "a-key-that-may-read"
@@ -436,7 +436,7 @@ def count(statistics: Statistics, play: Play, reward: float | None, minute: int 
     ids = [NASTY, LONG, *"cdefgh"]
     decided = Decided(
         context=NO_FEATURES,
-        actions=[Offer(id=id) for id in ids],
+        actions=[OfferedAction(id=id) for id in ids],
         plays=[play],
         digest="",
         learned=0,

@@ -5,23 +5,23 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbmle.service.deciding.slot_assignment import Seats
+from rbmle.service.deciding.slot_assignment import SlotAssignment
 
 
 def test_a_choice_that_would_leave_a_slot_without_an_action_is_not_eligible() -> None:
-    seats = Seats([[0, 1, 2], [1]], baselines=[0, 1])
-    assert seats.eligible(0) == [0, 2]  # 1 is all that the second slot has
-    seats.take(0, 2)
-    assert seats.eligible(1) == [1]
+    assignment = SlotAssignment([[0, 1, 2], [1]], baselines=[0, 1])
+    assert assignment.eligible(0) == [0, 2]  # 1 is all that the second slot has
+    assignment.take(0, 2)
+    assert assignment.eligible(1) == [1]
 
 
 def test_other_slots_move_to_make_room() -> None:
-    seats = Seats([[0, 1, 2], [0, 1], [1, 2]], baselines=[0, 1, 2])
-    assert seats.eligible(0) == [0, 1, 2]
-    seats.take(0, 1)  # the second slot takes 0, the third keeps 2
-    assert seats.eligible(1) == [0]
-    seats.take(1, 0)
-    assert seats.eligible(2) == [2]
+    assignment = SlotAssignment([[0, 1, 2], [0, 1], [1, 2]], baselines=[0, 1, 2])
+    assert assignment.eligible(0) == [0, 1, 2]
+    assignment.take(0, 1)  # the second slot takes 0, the third keeps 2
+    assert assignment.eligible(1) == [0]
+    assignment.take(1, 0)
+    assert assignment.eligible(2) == [2]
 
 
 @st.composite
@@ -37,7 +37,7 @@ def test_eligible_is_what_some_full_seating_has(
     problem: tuple[int, list[list[int]]], data: st.DataObject
 ) -> None:
     actions, allowed = problem
-    seats = Seats(allowed, baselines=list(range(len(allowed))))
+    assignment = SlotAssignment(allowed, baselines=list(range(len(allowed))))
     taken: list[int] = []
     for slot in range(len(allowed)):
         possible = {
@@ -46,7 +46,7 @@ def test_eligible_is_what_some_full_seating_has(
             if list(seating[:slot]) == taken
             and all(action in allowed[s] for s, action in enumerate(seating))
         }
-        assert set(seats.eligible(slot)) == possible != set()
+        assert set(assignment.eligible(slot)) == possible != set()
         chosen = data.draw(st.sampled_from(sorted(possible)))
-        seats.take(slot, chosen)
+        assignment.take(slot, chosen)
         taken.append(chosen)

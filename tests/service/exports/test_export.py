@@ -31,7 +31,7 @@ from rbmle.service.log.records import (
     Configured,
     Decided,
     Modelled,
-    Offer,
+    OfferedAction,
     Play,
     Record,
     Reset,
@@ -62,7 +62,10 @@ def play(**changes: Any) -> Play:
 def decided(**changes: Any) -> Decided:
     usual: dict[str, Any] = {
         "context": packed([{"user": {"age": 31}}]),
-        "actions": [Offer(id="tea", features=packed([{"price": 2.5}])), Offer(id="air")],
+        "actions": [
+            OfferedAction(id="tea", features=packed([{"price": 2.5}])),
+            OfferedAction(id="air"),
+        ],
         "plays": [play()],
         "digest": "d",
         "learned": 7,
@@ -343,7 +346,7 @@ def test_a_label_of_dsjson_is_what_was_learned_and_none_if_nothing_was(tmp_path:
 
 
 def test_excluded_actions_are_no_actions_of_dsjson(tmp_path: Path) -> None:
-    three = [Offer(id=id) for id in "abc"]
+    three = [OfferedAction(id=id) for id in "abc"]
     chosen = play(eligible=[0, 2], probabilities=[0.25, 0.75], chosen=2)
     story = [(0, "e", decided(actions=three, plays=[chosen])), (OVER, "", Ticked())]
     (line,) = lines(kept(*story), tmp_path)
@@ -390,7 +393,7 @@ def test_vowpal_wabbit_reads_dsjson(tmp_path: Path) -> None:
     if python == sys.executable and importlib.util.find_spec("vowpalwabbit") is None:
         pytest.skip("no vowpalwabbit here: pip install vowpalwabbit, or set RBMLE_VW_PYTHON")
     odd = packed(ODD)
-    strange = decided(context=odd, actions=[Offer(id='é "|:', features=odd)] * 2)
+    strange = decided(context=odd, actions=[OfferedAction(id='é "|:', features=odd)] * 2)
     plays = [play(slot=slot, features=packed([{"width": 3}])) for slot in ("top", "side")]
     log = kept(
         (0, "plain", decided()),

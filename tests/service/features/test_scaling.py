@@ -13,8 +13,8 @@ from rbmle.core.types import Contexts, Scales
 from rbmle.engine.scaling import CONSTANT, ENOUGH, FULLEST, HORIZON, scaled_values
 from rbmle.features import Hashing
 from rbmle.service.features.offered import Offered, contexts_of, read_by_python
-from rbmle.service.learning.model import Model, saved
-from rbmle.service.log.records import Decided, Offer, Play, packed
+from rbmle.service.learning.model import ModelSettings, saved
+from rbmle.service.log.records import Decided, OfferedAction, Play, packed
 
 HASHING = Hashing(bits=8, is_scaled=True)
 NAME, OTHER = 2**40 + 5, 2**41 + 5  # in one place of the table, and in one bucket
@@ -138,16 +138,16 @@ def test_deciding_leaves_the_scales_as_they_are() -> None:
 
 def play(number: int) -> tuple[Decided, Play]:
     one = Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=number % 2)
-    actions = [Offer(id=id, features=packed([{"price": 2.5 * number}])) for id in "ab"]
+    actions = [OfferedAction(id=id, features=packed([{"price": 2.5 * number}])) for id in "ab"]
     context = packed([{"age": 16 + 13 * number % 64}])
     return Decided(context=context, actions=actions, plays=[one], digest="", learned=0), one
 
 
-def small_model() -> Model:
-    return Model(featuriser=Hashing(bits=8, is_scaled=True), seed=3)
+def small_model() -> ModelSettings:
+    return ModelSettings(featuriser=Hashing(bits=8, is_scaled=True), seed=3)
 
 
-def learn(model: Model, bandit: Bandit, first: int, last: int) -> None:
+def learn(model: ModelSettings, bandit: Bandit, first: int, last: int) -> None:
     plays = [play(number) for number in range(first, last)]
     contexts = model.played(plays, bandit)
     bandit.learn_all(contexts, [float(number % 3 == 0) for number in range(first, last)])
@@ -175,11 +175,11 @@ def test_a_snapshot_keeps_the_scales_it_was_made_with() -> None:
 
 
 def test_settings_from_before_there_were_scales_mean_what_they_meant() -> None:
-    written = Model(featuriser=Hashing(bits=8)).to_json()
+    written = ModelSettings(featuriser=Hashing(bits=8)).to_json()
     for name in ("is_scaled",):
         del written["featuriser"][name]
     del written["sharpness"]
-    model = Model.from_json(msgspec.json.decode(msgspec.json.encode(written)))
+    model = ModelSettings.from_json(msgspec.json.decode(msgspec.json.encode(written)))
     assert not model.featuriser.is_scaled
     assert model.sharpness == 0.0
     assert model.start().learner.scales is None

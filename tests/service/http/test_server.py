@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rbmle.service.api.faults import BodyNotReceivedError, GoneError, TooLargeError, TooSlowError
 from rbmle.service.http.binding import Binding, ServerError
 from rbmle.service.http.connections import HEAD_LIMIT
-from rbmle.service.http.receiving import Message, Receive, Scope, Send, receive_body
-from rbmle.service.http.server import Application, Server
+from rbmle.service.http.receiving import receive_body
+from rbmle.service.http.server import Server
 from tests.service.wire import close_after, connect, received
 
 LIMIT = 100_000
@@ -452,7 +453,7 @@ class Messages:
 
 
 @contextmanager
-def running(binding: Binding, app: Application = echo) -> Iterator[int]:
+def running(binding: Binding, app: ASGIApp = echo) -> Iterator[int]:
     """Serve in a thread, and give the port."""
     address: list[str] = []
     is_started = threading.Event()

@@ -36,7 +36,7 @@ from rbmle.service.log.records import (
     Decided,
     Imported,
     Modelled,
-    Offer,
+    OfferedAction,
     Play,
     Record,
     Reset,
@@ -131,7 +131,7 @@ def decided(**changes: Any) -> Decided:
     play = Play(eligible=[0, 1], probabilities=[0.9, 0.1], chosen=0)
     usual = Decided(
         context=NO_FEATURES,
-        actions=[Offer(id="a"), Offer(id="b")],
+        actions=[OfferedAction(id="a"), OfferedAction(id="b")],
         plays=[play],
         digest="d",
         learned=0,

@@ -8,7 +8,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.weighing import inverse_gaps
 from rbmle.features import Hashing
 from rbmle.service.features.offered import Offered
-from rbmle.service.learning.model import Model, default_featuriser, default_policy
+from rbmle.service.learning.model import ModelSettings, default_featuriser, default_policy
 from rbmle.service.log.records import packed
 
 
@@ -20,24 +20,24 @@ def test_slots_are_fewer_where_learning_would_pass_over_all_of_them() -> None:
 
 
 def test_a_linear_policy_says_what_many_slots_cost_and_what_to_do() -> None:
-    assert Model(policy=LinUCB(), featuriser=Hashing(bits=10)).notice is None
-    said = Model(policy=LinUCB(), featuriser=Hashing(bits=12)).notice
+    assert ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=10)).notice is None
+    said = ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=12)).notice
     assert said is not None
     assert "4,096 × 4,096" in said
     assert "learns about 60 a second" in said
     assert "10 bits" in said
-    assert Model().notice is None
+    assert ModelSettings().notice is None
 
 
 def test_a_linear_policy_with_more_slots_than_a_matrix_can_have_is_refused() -> None:
     with pytest.raises(SettingError, match="at most 13 bits"):
-        Model(policy=LinUCB(), featuriser=Hashing(bits=16))
+        ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=16))
 
 
 @pytest.mark.parametrize("sharpness", [-1.0, float("nan"), float("inf")])
 def test_a_sharpness_that_is_none_is_refused(sharpness: float) -> None:
     with pytest.raises(SettingError, match="sharpness"):
-        Model(sharpness=sharpness)
+        ModelSettings(sharpness=sharpness)
 
 
 def test_the_chance_of_an_action_falls_with_the_gap_of_its_index() -> None:
@@ -55,7 +55,7 @@ def test_twins_have_equal_chances_wherever_they_stand() -> None:
 
 
 def test_a_model_explores_less_the_more_it_has_learned() -> None:
-    model = Model(featuriser=Hashing(bits=8, is_scaled=True), seed=1)
+    model = ModelSettings(featuriser=Hashing(bits=8, is_scaled=True), seed=1)
     bandit = model.start()
     assert model.sharpness_of(bandit) == 100.0
     call = Offered([packed([{"user": "u"}])], ["a"], [packed([{"price": 1.0}])])

@@ -27,7 +27,7 @@ from rbmle.service.log import (
 from rbmle.service.log.memory import MemoryLog
 from rbmle.service.log.postgres import INSERT, PostgresLog
 from rbmle.service.log.postgres_server import begin_appending, connect
-from rbmle.service.log.row_codec import Cells, cells_of
+from rbmle.service.log.row_codec import EncodedRow, encoded_rows
 from rbmle.service.log.sqlite import SQLiteLog
 from tests.contract.log_disk import OnDisk
 from tests.contract.log_liars import LIARS, InMemory
@@ -75,7 +75,7 @@ def test_every_log_keeps_every_promise(place: Place, promise: Promise) -> None:
 
 
 @pytest.mark.parametrize(("liar", "promise"), LIARS, ids=lambda part: part.__name__)
-def test_a_liar_is_caught(liar: Callable[[list[Cells]], MemoryLog], promise: Promise) -> None:
+def test_a_liar_is_caught(liar: Callable[[list[EncodedRow]], MemoryLog], promise: Promise) -> None:
     with pytest.raises((AssertionError, LogError)):
         promise(InMemory(kind=liar))
 
@@ -353,7 +353,7 @@ def test_no_row_is_seen_before_one_that_commits_late(on_server: OnServer) -> Non
     ):
         log.append([row("a")])
         assert begin_appending(slow) == 1
-        cells = [list(column) for column in zip(*cells_of(2, [row("late")]), strict=True)]
+        cells = [list(column) for column in zip(*encoded_rows(2, [row("late")]), strict=True)]
         slow.execute(INSERT, cells)
         waiting = threads.submit(log.append, [row("b")])
         with pytest.raises(LogUnavailable) as refused:

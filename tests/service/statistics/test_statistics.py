@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from rbmle.service.log.records import NO_FEATURES, Decided, Offer, Play
-from rbmle.service.statistics import BINS, MOST_ACTIONS, Statistics, Summary
+from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play
+from rbmle.service.statistics import BINS, MOST_ACTIONS, Statistics, StatisticsSummary
 from rbmle.service.statistics.estimates import FEWEST, NORMAL_95, Sums
 from rbmle.service.statistics.timeline import MINUTE, MOST_BUCKETS, WINDOW, Timeline
 from rbmle.service.statistics.traffic import COUNTERS, Traffic
@@ -237,7 +237,7 @@ def test_a_few_actions_are_counted_exactly_and_the_rest_together() -> None:
         play = Play(eligible=[0], probabilities=[1.0], chosen=0)
         one = Decided(
             context=NO_FEATURES,
-            actions=[Offer(id=f"{number:03}")],
+            actions=[OfferedAction(id=f"{number:03}")],
             plays=[play],
             digest="",
             learned=0,
@@ -265,13 +265,13 @@ def test_many_events_leave_a_bounded_state_that_comes_back_equal_and_goes_on_equ
 
 def test_a_summary_does_not_change_any_more() -> None:
     statistics = Statistics()
-    assert statistics.summary() == Summary(propensities=[0] * BINS)
+    assert statistics.summary() == StatisticsSummary(propensities=[0] * BINS)
     feed(statistics, range(10))
     before = statistics.summary()
     text = msgspec.json.encode(before)
     feed(statistics, range(10, 20))
     assert msgspec.json.encode(before) == text
-    assert msgspec.json.decode(text, type=Summary) == before
+    assert msgspec.json.decode(text, type=StatisticsSummary) == before
 
 
 def sums_of(plays: Sequence[tuple[float | None, float]]) -> Sums:
@@ -284,7 +284,7 @@ def sums_of(plays: Sequence[tuple[float | None, float]]) -> Sums:
 def decided(*plays: Play) -> Decided:
     return Decided(
         context=NO_FEATURES,
-        actions=[Offer(id=id) for id in "abcd"],
+        actions=[OfferedAction(id=id) for id in "abcd"],
         plays=list(plays),
         digest="",
         learned=0,
@@ -305,7 +305,7 @@ def feed(statistics: Statistics, numbers: range) -> None:
         play = Play(eligible=[0, 1], probabilities=[0.3, 0.7], chosen=number % 2)
         one = Decided(
             context=NO_FEATURES,
-            actions=[Offer(id=f"new {number}"), Offer(id=f"known {number % 40}")],
+            actions=[OfferedAction(id=f"new {number}"), OfferedAction(id=f"known {number % 40}")],
             plays=[play],
             digest="",
             learned=0,

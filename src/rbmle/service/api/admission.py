@@ -1,13 +1,14 @@
 """Who may ask, and for how much: keys, those who have guessed too often, and what each may cost."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.api.base import Dialect
-from rbmle.service.api.faults import Fault, Problem, RefusedError
+from rbmle.service.api.faults import Fault, Refusal, RefusedError
 from rbmle.service.api.work import FREE, work_of
 
 KEY_HEADER = b"ocp-apim-subscription-key"  # Personalizer's; Authorization: Bearer is ours
@@ -17,7 +18,6 @@ _SCOPES = {
     Scope.DECIDE: "`decide` or `admin`",
     Scope.ADMIN: "`admin`",
 }
-Headers = dict[bytes, bytes]
 
 
 @dataclass(slots=True)
@@ -28,7 +28,9 @@ class Admission:
     throttle: Throttle = field(default_factory=Throttle)
     budget: WorkBudget = field(default_factory=WorkBudget)
 
-    def admit(self, dialect: Dialect, headers: Headers, address: str, needed: Scope) -> str | None:
+    def admit(
+        self, dialect: Dialect, headers: Mapping[bytes, bytes], address: str, needed: Scope
+    ) -> str | None:
         """Return the key that allows what is asked, None if none is needed; or raise RefusedError."""
         if self.keys is None:
             return None
@@ -54,7 +56,7 @@ class Admission:
             problem = dialect.fault(Fault.THROTTLED, message)
             raise RefusedError(replace(problem, retry_after=seconds))
 
-    def _stranger(self, dialect: Dialect, address: str, *, has_key: bool) -> Problem:
+    def _stranger(self, dialect: Dialect, address: str, *, has_key: bool) -> Refusal:
         """Return the refusal of who has no key of ours; wrong keys are counted, right ones never are."""
         now = time.monotonic()
         seconds = self.throttle.retry_after(address, now)
@@ -70,7 +72,7 @@ class Admission:
         )
 
 
-def idempotency_key(dialect: Dialect, headers: Headers) -> str | None:
+def idempotency_key(dialect: Dialect, headers: Mapping[bytes, bytes]) -> str | None:
     """Return the key that makes a repeated request one; raise RefusedError for one that cannot be."""
     given = headers.get(dialect.request_header)
     if not given:
@@ -84,7 +86,7 @@ def idempotency_key(dialect: Dialect, headers: Headers) -> str | None:
     return given.decode()
 
 
-def _presented(headers: Headers) -> str | None:
+def _presented(headers: Mapping[bytes, bytes]) -> str | None:
     """Return the key that a client presents, in either of the two ways."""
     key = headers.get(KEY_HEADER)
     if key is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from msgspec import Struct
 
 from rbmle.service.access.keys import Scope
-from rbmle.service.api.faults import Fault, Problem
+from rbmle.service.api.faults import Fault, Refusal
 from rbmle.service.api.operations import Operations
 from rbmle.service.api.paths import match, segments
 from rbmle.service.deciding.requests import ActivateRequest, RankAnswer, RankRequest, RewardRequest
@@ -22,8 +22,8 @@ Encode = Callable[[RankAnswer], bytes]
 Operate = Callable[
     [Operations, str, bytes], Awaitable[bytes]
 ]  # and the id in the path, and the body
-Parts = Sequence[str]
-Table = Mapping[tuple[str, ...], Mapping[str, "Endpoint"]]  # by pattern and method
+Segments = Sequence[str]
+EndpointTable = Mapping[tuple[str, ...], Mapping[str, "Endpoint"]]  # by pattern and method
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ def changing(
     )
 
 
-def table_of(endpoints: Mapping[str, Endpoint]) -> Table:
+def table_of(endpoints: Mapping[str, Endpoint]) -> EndpointTable:
     """Return endpoints by pattern and method, given as `GET events/{id}`."""
     table: dict[tuple[str, ...], dict[str, Endpoint]] = {}
     for place, endpoint in endpoints.items():
@@ -137,17 +137,17 @@ class Dialect:
 
     request_header: bytes  # whose value is the same when a client sends a request again
     checks_rewards: bool  # refuse those that their event cannot have
-    table: Callable[[Parts, bytes], tuple[Table, Parts] | Problem]
-    fault: Callable[[Fault, str], Problem]  # what can go wrong whatever is asked
-    refuse: Callable[[Problem, bytes], Reply]  # given a problem and the path
+    table: Callable[[Segments, bytes], tuple[EndpointTable, Segments] | Refusal]
+    fault: Callable[[Fault, str], Refusal]  # what can go wrong whatever is asked
+    refuse: Callable[[Refusal, bytes], Reply]  # given a problem and the path
 
-    def route(self, method: str, path: bytes, query: bytes) -> Route | Problem:
+    def route(self, method: str, path: bytes, query: bytes) -> Route | Refusal:
         """Return what is asked, or why that cannot be."""
         parts = segments(path)
         if parts is None:
             return self.fault(Fault.MALFORMED, "the path is no UTF-8; encode ids as UTF-8")
         found = self.table(parts, query)
-        if isinstance(found, Problem):
+        if isinstance(found, Refusal):
             return found
         matched = match(*found)
         if matched is None:

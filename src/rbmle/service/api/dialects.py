@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from rbmle.service.access.keys import Scope
 from rbmle.service.api.base import Dialect, Endpoint, Request, Route
-from rbmle.service.api.faults import Fault, Problem
+from rbmle.service.api.faults import Fault, Refusal
 from rbmle.service.api.native.dialect import NATIVE
 from rbmle.service.api.personalizer.dialect import PERSONALIZER
 
@@ -28,7 +28,7 @@ class Resolved(Struct, frozen=True):
 
     dialect: Dialect
     route: Route
-    problem: Problem | None = None  # why they lead nowhere
+    problem: Refusal | None = None  # why they lead nowhere
 
 
 def resolve(request: Request) -> Resolved:
@@ -42,7 +42,7 @@ def _resolve(method: str, path: bytes, query: bytes) -> Resolved:
     if dialect is None:
         return Resolved(NATIVE, _NOWHERE, NATIVE.fault(Fault.NOT_FOUND, "there is nothing here"))
     route = dialect.route(method, path, query)
-    if isinstance(route, Problem):
+    if isinstance(route, Refusal):
         return Resolved(dialect, _NOWHERE, route)
     return Resolved(dialect, route)
 

@@ -24,7 +24,7 @@ class Fault(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Refusal:
     """Why a request is refused, in the words of its dialect."""
 
     status: int
@@ -38,7 +38,7 @@ class Problem:
 class RefusedError(RBMLEError):
     """A request that is refused."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Refusal) -> None:
         self.problem = problem
         super().__init__(problem.message)
 

@@ -9,7 +9,7 @@ import structlog
 from rbmle.core.errors import FeatureError, FileError, SettingError
 from rbmle.service.api.base import Dialect, Reply
 from rbmle.service.api.decoding import target_of
-from rbmle.service.api.faults import Fault, Problem, RefusedError, TooLargeError, TooSlowError
+from rbmle.service.api.faults import Fault, Refusal, RefusedError, TooLargeError, TooSlowError
 from rbmle.service.deciding.decider import ConflictError, InFlightError
 from rbmle.service.deciding.requests import RequestError
 from rbmle.service.front_end import NotReadyError
@@ -49,7 +49,7 @@ def fault_of(error: BaseException) -> Fault | None:
     return next((FAULTS[kind] for kind in FAULTS if isinstance(error, kind)), None)
 
 
-def _problem(dialect: Dialect, operation: str, error: BaseException) -> Problem:
+def _problem(dialect: Dialect, operation: str, error: BaseException) -> Refusal:
     """Return why a request is refused; an unforeseen error is logged, without the request."""
     if isinstance(error, RefusedError):
         return error.problem

@@ -34,13 +34,13 @@ MOST_QUEUED = 10_000  # requests that wait for the log; more are sent away
 MOST_QUICK_BYTES = 2**16  # of a body; it has fewer values than the limit, which need not be counted
 IN_FLIGHT = (0.0, 0.01, 0.05, 0.2)  # seconds after which an earlier copy of a request is looked for
 
-Rank = tuple["Call", RankRequest]
+Rank = tuple["PendingRequest", RankRequest]
 Recorded = Callable[[], RankAnswer | None]  # what an earlier copy of a request was answered
 Count = Callable[[str, int, float], None]  # is told the operation, the status and the seconds
 
 
 @dataclass(slots=True)
-class Call:
+class PendingRequest:
     """A request on its way to its reply."""
 
     request: Request
@@ -82,10 +82,10 @@ class Api:
         if call is not None:
             self.proceed(call, request.body)
 
-    def begin(self, request: Request, reply_to: ReplyTo) -> Call | None:
+    def begin(self, request: Request, reply_to: ReplyTo) -> PendingRequest | None:
         """Route and admit a request by its head; None: it is refused, and that was replied."""
         found = resolve(request)
-        call = Call(request, found.dialect, found.route, reply_to, time.perf_counter())
+        call = PendingRequest(request, found.dialect, found.route, reply_to, time.perf_counter())
         try:
             if found.problem is not None:
                 raise RefusedError(found.problem)
@@ -98,7 +98,7 @@ class Api:
             return None
         return call
 
-    def proceed(self, call: Call, body: bytes) -> None:
+    def proceed(self, call: PendingRequest, body: bytes) -> None:
         """Go on with a request whose body is whole: decode it, and do what it asks."""
         call.begun, call.body = time.perf_counter(), body
         decider = self._service.decider
@@ -120,7 +120,7 @@ class Api:
         except Exception as error:
             self.refuse(call, error)
 
-    def refuse(self, call: Call, error: BaseException) -> None:
+    def refuse(self, call: PendingRequest, error: BaseException) -> None:
         """Reply why a request is refused."""
         self._reply(call, refusal(call.dialect, call.operation, error, call.request.path))
 
@@ -146,7 +146,7 @@ class Api:
                 call, draft.row, reply, partial(decider.recorded, draft.answer.event, draft.digest)
             )
 
-    async def _check_reward(self, call: Call, reward: RewardRequest) -> None:
+    async def _check_reward(self, call: PendingRequest, reward: RewardRequest) -> None:
         """Store a reward if its event can have it; to know that may need the log."""
         try:
             await asyncio.to_thread(self._service.decider.slots.check, reward)
@@ -154,17 +154,17 @@ class Api:
         except Exception as error:
             self.refuse(call, error)
 
-    def _reward(self, call: Call, reward: RewardRequest) -> None:
+    def _reward(self, call: PendingRequest, reward: RewardRequest) -> None:
         decider = self._service.decider
         row = decider.reward_row(reward, call.key)
         self._append(call, row, lambda: decider.check_rewarded(reward, call.key))
 
-    def _append(self, call: Call, row: Row, recorded: Recorded) -> None:
+    def _append(self, call: PendingRequest, row: Row, recorded: Recorded) -> None:
         """Store what needs no decision."""
         self._check_queue()
         self._store(call, row, call.route.encode(None), recorded)
 
-    def _store(self, call: Call, row: Row, reply: Reply, recorded: Recorded) -> None:
+    def _store(self, call: PendingRequest, row: Row, reply: Reply, recorded: Recorded) -> None:
         """Store a row, and reply when it is on disk; if it was there before, as was `recorded`."""
 
         def committed(outcome: Outcome) -> None:
@@ -177,7 +177,7 @@ class Api:
 
         self.commits.append(row, committed)
 
-    async def _repeat(self, call: Call, recorded: Recorded) -> None:
+    async def _repeat(self, call: PendingRequest, recorded: Recorded) -> None:
         """Reply to a repeated request what was replied before, unless it is another one."""
         try:
             reply = call.route.encode(await _found(recorded))
@@ -186,7 +186,7 @@ class Api:
         else:
             self._reply(call, reply)
 
-    async def _operate(self, call: Call) -> None:
+    async def _operate(self, call: PendingRequest) -> None:
         """Do what is neither a rank nor a reward."""
         try:
             reply = await call.route.operate(self._operations, call.body)
@@ -195,7 +195,7 @@ class Api:
         else:
             self._reply(call, reply)
 
-    def _reply(self, call: Call, reply: Reply) -> None:
+    def _reply(self, call: PendingRequest, reply: Reply) -> None:
         """Reply, and count it; an error here harms no other request."""
         try:
             call.reply_to(reply)
@@ -220,7 +220,7 @@ class Api:
             )
 
 
-def _decoded(call: Call) -> Decoded | None:
+def _decoded(call: PendingRequest) -> Decoded | None:
     """Return what a body asks; features that deciding reads are checked only then."""
     if len(call.body) <= MOST_QUICK_BYTES:
         try:
@@ -241,7 +241,7 @@ def _has_unread(decoded: Decoded | None) -> bool:
     )
 
 
-def _worded(call: Call, error: Exception) -> Exception:
+def _worded(call: PendingRequest, error: Exception) -> Exception:
     """Return why a rank cannot be decided, with the part that is wrong if its features are."""
     if call.body and fault_of(error) is not Fault.UNAVAILABLE:
         try:

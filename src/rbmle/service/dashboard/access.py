@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rbmle.service.dashboard.answers import html, redirect
-from rbmle.service.dashboard.overview import Source, may_look
+from rbmle.service.dashboard.overview import Backend, may_look
 from rbmle.service.dashboard.pages import login
 from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, Sessions
 
@@ -24,7 +24,7 @@ LONGEST_FORM = 4096  # bytes
 class Access:
     """Who may look."""
 
-    source: Source
+    source: Backend
     sessions: Sessions = field(default_factory=Sessions)
 
     def is_signed_in(self, request: Request) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rbmle.service.dashboard.overview import Source
+from rbmle.service.dashboard.overview import Backend
 from rbmle.service.dashboard.view import View, view
 
 FRESH_SECONDS = 0.9  # less than the time between two messages
@@ -14,7 +14,7 @@ FRESH_SECONDS = 0.9  # less than the time between two messages
 class Feed:
     """The latest view, and its JSON."""
 
-    source: Source
+    source: Backend
     _view: View | None = field(default=None, init=False, repr=False)
     _message: bytes = field(default=b"", init=False, repr=False)
     _until: float = field(default=0.0, init=False)

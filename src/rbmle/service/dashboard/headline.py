@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rbmle.service.configuration import LearningMode
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.words import count, counted, interval, number, percent
-from rbmle.service.statistics import Summary
+from rbmle.service.statistics import StatisticsSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def headline(overview: Overview) -> Headline:
     return _online(overview)
 
 
-def _apprentice(summary: Summary) -> Headline:
+def _apprentice(summary: StatisticsSummary) -> Headline:
     return Headline(
         text=f"The service watches: what is shown earns {_played(summary)} a decision, and the model "
         f"would have shown the same in {percent(summary.agreement)} of them.",
@@ -75,7 +75,7 @@ def _online(overview: Overview) -> Headline:
     return Headline(text=text, verdict="No clear difference yet: the intervals overlap.")
 
 
-def _played(summary: Summary) -> str:
+def _played(summary: StatisticsSummary) -> str:
     assert summary.played.snips.value is not None  # there are settled plays
     return number(summary.played.snips.value)
 
@@ -87,7 +87,7 @@ def _pending(overview: Overview) -> str:
     )
 
 
-def _decisions(summary: Summary) -> str:
+def _decisions(summary: StatisticsSummary) -> str:
     return counted(summary.decisions, "decision")
 
 

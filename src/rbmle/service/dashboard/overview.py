@@ -7,7 +7,7 @@ import msgspec
 from rbmle.service.access.keys import Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.learning.events import Counts
-from rbmle.service.statistics import Summary
+from rbmle.service.statistics import StatisticsSummary
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     learning_mode: str  # Online, Apprentice or LoggingOnly
     exploration: float  # the part of all decisions that is to explore, as configured
-    summary: Summary
+    summary: StatisticsSummary
     counts: Counts
     pending: int  # events that are not settled yet
     records: int  # in the log
@@ -54,7 +54,7 @@ def may_look(guard: Guard, key: str) -> bool:
     return scope is not None and scope.covers(Scope.READ)
 
 
-class Source(Protocol):
+class Backend(Protocol):
     """What the application gives to the dashboard; all of it is asked in the event loop's thread."""
 
     @property

@@ -10,13 +10,13 @@ from starlette.types import ASGIApp
 from rbmle.service.dashboard.access import PATH, Access
 from rbmle.service.dashboard.answers import UNSTORED, html, plain, redirect
 from rbmle.service.dashboard.feed import Feed
-from rbmle.service.dashboard.overview import Source
+from rbmle.service.dashboard.overview import Backend
 from rbmle.service.dashboard.pages import dashboard
 from rbmle.service.dashboard.static_files import FOLDER, Files
 from rbmle.service.dashboard.stream import EventStream, Gate
 
 
-def routes(source: Source) -> list[BaseRoute]:
+def routes(source: Backend) -> list[BaseRoute]:
     """Return the routes of the dashboard, all of them below `/dashboard`."""
     access = Access(source=source)
     board = _Board(source=source, access=access, feed=Feed(source=source))
@@ -34,7 +34,7 @@ def routes(source: Source) -> list[BaseRoute]:
 class _Board:
     """The page and what it loads."""
 
-    source: Source
+    source: Backend
     access: Access
     feed: Feed
     gate: Gate = field(default_factory=Gate)

@@ -5,14 +5,14 @@ import msgspec
 from rbmle.service.dashboard import words
 from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.overview import Overview
-from rbmle.service.statistics import BINS, Summary
+from rbmle.service.statistics import BINS, StatisticsSummary
 from rbmle.service.statistics.estimates import Comparison, Estimate
 from rbmle.service.statistics.timeline import MINUTE, WINDOW
 
 MARGIN = 0.06  # of the range of intervals, left free on both sides
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TableCell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One cell of a table; numbers are percents of its width."""
 
     text: str = ""
@@ -22,7 +22,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     span: tuple[float, float, float] | None = None  # low, value and high of an interval
 
 
-Table = list[list[Cell]]
+TableRows = list[list[TableCell]]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     overview: Overview
     texts: dict[str, str]
-    tables: dict[str, Table]
+    tables: dict[str, TableRows]
     flags: dict[str, bool]  # what is to be seen
     tone: str  # of the verdict
     bars: list[float]  # heights of the histogram, in percent
@@ -115,7 +115,7 @@ def _service(overview: Overview) -> dict[str, str]:
     }
 
 
-def _captions(summary: Summary) -> dict[str, str]:
+def _captions(summary: StatisticsSummary) -> dict[str, str]:
     low, high = _range(summary)
     return {
         "range_low": words.number(low),
@@ -127,21 +127,21 @@ def _captions(summary: Summary) -> dict[str, str]:
     }
 
 
-def _estimates(summary: Summary) -> Table:
+def _estimates(summary: StatisticsSummary) -> TableRows:
     """Return a row for what was played, and for each policy that it is compared with."""
     low, high = _range(summary)
     return [
         [
-            Cell(text=name, note=_worth(found), tone=tone),
-            Cell(span=_span(found.snips, low, high), tone=tone),
-            Cell(text=words.value(found.snips), note=words.interval(found.snips)),
-            Cell(text=words.value(found.ips), note=words.interval(found.ips)),
+            TableCell(text=name, note=_worth(found), tone=tone),
+            TableCell(span=_span(found.snips, low, high), tone=tone),
+            TableCell(text=words.value(found.snips), note=words.interval(found.snips)),
+            TableCell(text=words.value(found.ips), note=words.interval(found.ips)),
         ]
         for name, tone, found in _compared(summary)
     ]
 
 
-def _compared(summary: Summary) -> list[tuple[str, str, Comparison]]:
+def _compared(summary: StatisticsSummary) -> list[tuple[str, str, Comparison]]:
     rows = [
         ("As played", "played", summary.played),
         ("Baseline action", "baseline", summary.baseline),
@@ -163,7 +163,7 @@ def _worth(found: Comparison) -> str:
     return f"{worth}, from {words.percent(found.coverage)} of all; the others do not tell"
 
 
-def _range(summary: Summary) -> tuple[float, float]:
+def _range(summary: StatisticsSummary) -> tuple[float, float]:
     """Return the ends of the axis on which intervals are drawn."""
     seen = [
         end
@@ -186,51 +186,51 @@ def _span(estimate: Estimate, low: float, high: float) -> tuple[float, float, fl
     return first, middle, last
 
 
-def points(summary: Summary) -> Table:
+def points(summary: StatisticsSummary) -> TableRows:
     """Return the numbers of the charts; messages leave them out, as the script can write them."""
     return [
         [
-            Cell(text=words.clock(point.time)),
+            TableCell(text=words.clock(point.time)),
             *(
-                Cell(text=words.NONE if mean is None else words.number(mean))
+                TableCell(text=words.NONE if mean is None else words.number(mean))
                 for mean in (point.played, point.baseline, point.uniform)
             ),
-            Cell(text=words.count(point.decided)),
+            TableCell(text=words.count(point.decided)),
         ]
         for point in reversed(summary.points)
     ]
 
 
-def _actions(summary: Summary) -> Table:
+def _actions(summary: StatisticsSummary) -> TableRows:
     most = max((action.count for action in summary.actions), default=0) or 1
     return [
         [
-            Cell(text=action.id),
-            Cell(bar=100 * action.count / most),
-            Cell(
+            TableCell(text=action.id),
+            TableCell(bar=100 * action.count / most),
+            TableCell(
                 text=words.count(action.count),
                 note=f"up to {words.count(action.excess)} too many" if action.excess else "",
             ),
-            Cell(text=words.percent(action.count / (summary.plays or 1))),
+            TableCell(text=words.percent(action.count / (summary.plays or 1))),
         ]
         for action in summary.actions
     ]
 
 
-def _propensities(summary: Summary) -> Table:
+def _propensities(summary: StatisticsSummary) -> TableRows:
     return [
         [
-            Cell(text=f"{place / BINS:.2f} to {(place + 1) / BINS:.2f}"),
-            Cell(text=words.count(count)),
+            TableCell(text=f"{place / BINS:.2f} to {(place + 1) / BINS:.2f}"),
+            TableCell(text=words.count(count)),
         ]
         for place, count in enumerate(summary.propensities)
     ]
 
 
-def _rewards(overview: Overview) -> Table:
+def _rewards(overview: Overview) -> TableRows:
     counts = overview.counts
     return [
-        [Cell(text=name, note=note), Cell(text=words.count(count))]
+        [TableCell(text=name, note=note), TableCell(text=words.count(count))]
         for name, note, count in (
             ("Joined", "plays settled with a reward that was sent", counts.joined),
             ("Defaulted", "plays settled with the default: none came in time", counts.defaulted),
@@ -243,7 +243,7 @@ def _rewards(overview: Overview) -> Table:
     ]
 
 
-def _learning(overview: Overview) -> Table:
+def _learning(overview: Overview) -> TableRows:
     return _named(
         ("Policy", overview.policy),
         ("Mode", overview.learning_mode),
@@ -254,7 +254,7 @@ def _learning(overview: Overview) -> Table:
     )
 
 
-def _running(overview: Overview) -> Table:
+def _running(overview: Overview) -> TableRows:
     is_sound = overview.log_unavailable_since is None
     return _named(
         ("Log", "can be written" if is_sound else "cannot be written"),
@@ -270,10 +270,10 @@ def _running(overview: Overview) -> Table:
     )
 
 
-def _named(*rows: tuple[str, str]) -> Table:
-    return [[Cell(text=name), Cell(text=value)] for name, value in rows]
+def _named(*rows: tuple[str, str]) -> TableRows:
+    return [[TableCell(text=name), TableCell(text=value)] for name, value in rows]
 
 
-def _kinds(counts: dict[str, int], none: str) -> Table:
+def _kinds(counts: dict[str, int], none: str) -> TableRows:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return _named(*((kind, words.count(count)) for kind, count in ordered)) or _named((none, ""))

@@ -9,11 +9,11 @@ from rbmle.core.types import Chosen, Probabilities
 from rbmle.core.weighing import shares
 from rbmle.service.configuration import LearningMode, ServiceConfiguration
 from rbmle.service.deciding.requests import Action, RankRequest, Slot
-from rbmle.service.deciding.slot_assignment import Seats
+from rbmle.service.deciding.slot_assignment import SlotAssignment
 from rbmle.service.features.offered import Offered
 from rbmle.service.learning.model import offered
 from rbmle.service.learning.published import Published
-from rbmle.service.log.records import NO_FEATURES, Features, Play
+from rbmle.service.log.records import NO_FEATURES, Play, RawFeatures
 
 
 def plays_of(
@@ -26,23 +26,23 @@ def plays_of(
 
     Requests without slots are decided together, as if each were alone.
     """
-    rounds = [
-        Round(event, request.context, request.actions, _eligible(request))
+    choices = [
+        ActionChoice(event, request.context, request.actions, _eligible(request))
         for event, request in zip(events, requests, strict=True)
         if not request.slots
     ]
-    only = iter(_play_all(rounds, published, configuration))
+    only = iter(_play_all(choices, published, configuration))
     return [
         _slots(request, event, published, configuration) if request.slots else [next(only)]
         for event, request in zip(events, requests, strict=True)
     ]
 
 
-class Round(msgspec.Struct, frozen=True):
+class ActionChoice(msgspec.Struct, frozen=True):
     """A choice to be made: one action of the eligible ones, for a slot or for a whole event."""
 
     seed: str
-    context: Features
+    context: RawFeatures
     actions: Sequence[Action]
     eligible: list[int]
     baseline: int | None = None  # None: the first eligible action
@@ -56,29 +56,29 @@ class Round(msgspec.Struct, frozen=True):
 
 
 def _play_all(
-    rounds: Sequence[Round], published: Published, configuration: ServiceConfiguration
+    choices: Sequence[ActionChoice], published: Published, configuration: ServiceConfiguration
 ) -> list[Play]:
-    """Choose in each round, as if it were alone."""
-    if not rounds:
+    """Make each choice, as if it were alone."""
+    if not choices:
         return []
-    contexts = published.model.contexts([round.offered for round in rounds], published.bandit)
-    sizes, seeds = [len(round.eligible) for round in rounds], [round.seed for round in rounds]
+    contexts = published.model.contexts([choice.offered for choice in choices], published.bandit)
+    sizes, seeds = [len(choice.eligible) for choice in choices], [choice.seed for choice in choices]
     bandit, floor = published.bandit, configuration.exploration
     sharpness = (
         published.model.sharpness_of(bandit) if floor > 0 else 0.0
     )  # 0 is no exploration at all
     chosen = bandit.weigh_all(contexts, sizes, seeds, floor, sharpness)
-    return [_play(round, one, configuration) for round, one in zip(rounds, chosen, strict=True)]
+    return [_play(choice, one, configuration) for choice, one in zip(choices, chosen, strict=True)]
 
 
-def _play(round: Round, chosen: Chosen, configuration: ServiceConfiguration) -> Play:
-    """Return what is shown: the choice, or the baseline while the model only learns."""
+def _play(choice: ActionChoice, chosen: Chosen, configuration: ServiceConfiguration) -> Play:
+    """Return what is shown: what was chosen, or the baseline while the model only learns."""
     place, indices, probabilities = chosen
     if probabilities is None:  # no exploration, and a policy that knows no chances
         (probabilities,) = shares(indices[None])
-    eligible = round.eligible
+    eligible = choice.eligible
     shown, preferred = eligible[place], None
-    baseline = eligible[0] if round.baseline is None else round.baseline
+    baseline = eligible[0] if choice.baseline is None else choice.baseline
     if configuration.learning_mode is not LearningMode.ONLINE:
         shown = baseline if baseline in eligible else eligible[0]
         preferred = eligible[int(np.argmax(probabilities))]
@@ -87,8 +87,8 @@ def _play(round: Round, chosen: Chosen, configuration: ServiceConfiguration) -> 
         eligible=eligible,
         probabilities=probabilities.tolist(),
         chosen=shown,
-        slot="" if round.slot is None else round.slot.id,
-        features=NO_FEATURES if round.slot is None else round.slot.features,
+        slot="" if choice.slot is None else choice.slot.id,
+        features=NO_FEATURES if choice.slot is None else choice.slot.features,
         baseline=baseline,
         preferred=preferred,
     )
@@ -104,13 +104,13 @@ def _slots(
         for slot in request.slots
     ]
     baselines = [places[slot.baseline] for slot in request.slots]
-    seats = Seats(allowed, baselines)
+    assignment = SlotAssignment(allowed, baselines)
     plays = []
     for at, slot in enumerate(request.slots):
-        seed, eligible = f"{event}/{slot.id}", seats.eligible(at)
-        round = Round(seed, request.context, request.actions, eligible, baselines[at], slot)
-        (play,) = _play_all([round], published, configuration)
-        seats.take(at, play.chosen)
+        seed, eligible = f"{event}/{slot.id}", assignment.eligible(at)
+        choice = ActionChoice(seed, request.context, request.actions, eligible, baselines[at], slot)
+        (play,) = _play_all([choice], published, configuration)
+        assignment.take(at, play.chosen)
         plays.append(play)
     return plays
 

@@ -28,7 +28,7 @@ from rbmle.service.log.records import (
     OPERATOR,
     Activated,
     Decided,
-    Offer,
+    OfferedAction,
     Play,
     Record,
     Rewarded,
@@ -175,7 +175,7 @@ def answer_of(event: str, decided: Decided) -> RankAnswer:
     return RankAnswer(event=event, slots=slots)
 
 
-def _ranking(actions: Sequence[Offer], play: Play) -> list[RankedAction]:
+def _ranking(actions: Sequence[OfferedAction], play: Play) -> list[RankedAction]:
     """Return the chosen action, then the others by their probability; what is not eligible has 0."""
     chances = play.probabilities
     if len(play.eligible) < len(actions):

@@ -15,7 +15,7 @@ from rbmle.service.learning.report import Report
 from rbmle.service.log.base import Log
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.outage import Outage
-from rbmle.service.log.publications import Publications, Version
+from rbmle.service.log.publications import Publications, PublicationVersion
 
 LOOK_SECONDS = 0.05  # between two looks at what is published
 
@@ -31,7 +31,7 @@ class Follower:
         self._publications = publications
         self._between = between
         self._reading = Outage("read what is published")
-        self._versions: dict[str, Version] = {}
+        self._versions: dict[str, PublicationVersion] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rbmle-follower", daemon=True)
 

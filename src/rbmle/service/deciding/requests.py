@@ -9,7 +9,7 @@ from msgspec import Meta, Raw, Struct
 
 from rbmle.core.errors import RBMLEError
 from rbmle.service.features.limits import LIMITS, LimitError, check_id
-from rbmle.service.log.records import NO_FEATURES, Offer
+from rbmle.service.log.records import NO_FEATURES, OfferedAction
 
 MOST_ACTIONS = LIMITS.actions
 MOST_SLOTS = LIMITS.slots
@@ -28,7 +28,7 @@ class RequestError(RBMLEError, ValueError):
         super().__init__(message)
 
 
-class Action(Offer, frozen=True):
+class Action(OfferedAction, frozen=True):
     """What may be chosen."""
 
     id: Id

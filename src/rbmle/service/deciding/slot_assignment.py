@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-class Seats:
+class SlotAssignment:
     """Slots that are filled in their order, with a plan that could fill the rest.
 
     The plan is a matching of the slots that are left with actions. It begins with the baselines,

@@ -18,8 +18,8 @@ from rbmle.service.setting import ConfigurationError
 ROUNDING = 1e-6  # by which probabilities may miss 1
 
 # Returns the problems of a log and of the folder beside it, which is None where there is none.
-Check = Callable[[Log, Path | None], Sequence[str]]
-CHECKS: tuple[Check, ...] = (check_newest,)
+LogCheck = Callable[[Log, Path | None], Sequence[str]]
+CHECKS: tuple[LogCheck, ...] = (check_newest,)
 
 
 @dataclass(slots=True)

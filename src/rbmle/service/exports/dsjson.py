@@ -7,8 +7,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from rbmle.service.exports.rows import Entry, Take
-from rbmle.service.log.records import Features, Offer, unpacked
+from rbmle.service.exports.rows import ExportRow, Take
+from rbmle.service.log.records import OfferedAction, RawFeatures, unpacked
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them
@@ -23,13 +23,13 @@ def dsjson(file: BinaryIO) -> Iterator[Take]:
     """
     encoder = msgspec.json.Encoder()
 
-    def take(entry: Entry) -> None:
+    def take(entry: ExportRow) -> None:
         file.write(encoder.encode(line(entry)) + b"\n")
 
     yield take
 
 
-def line(entry: Entry) -> dict[str, Any]:
+def line(entry: ExportRow) -> dict[str, Any]:
     """Return one line; actions are numbered from 1 among the eligible ones, the chosen one first.
 
     The cost is minus the reward, or minus the default reward if none came in time: what the service
@@ -71,7 +71,7 @@ def _label(reward: float, propensity: float, chosen: int) -> dict[str, Any]:
     }
 
 
-def _action(action: Offer) -> dict[str, Any]:
+def _action(action: OfferedAction) -> dict[str, Any]:
     return {
         "_tag": action.id,
         ID: {"constant": 1, "id": action.id},
@@ -79,7 +79,7 @@ def _action(action: Offer) -> dict[str, Any]:
     }
 
 
-def _readable(features: Features) -> list[dict[str, Any]]:
+def _readable(features: RawFeatures) -> list[dict[str, Any]]:
     """Return features without names that begin with _, which the service ignores and VW acts upon."""
     return [_object(item) for item in unpacked(features)]
 

@@ -10,7 +10,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.files import written_whole
 from rbmle.service.exports.dsjson import dsjson
 from rbmle.service.exports.parquet import parquet
-from rbmle.service.exports.rows import Entry, Step, Take, gather, unseen
+from rbmle.service.exports.rows import ExportRow, Step, Take, gather, unseen
 from rbmle.service.log.base import Log
 
 Format = Callable[[BinaryIO], AbstractContextManager[Take]]
@@ -49,7 +49,7 @@ def export(log: Log, path: Path, format: str, step: Step = unseen) -> Exported:
     rows = 0
     with written_whole(path) as file, FORMATS[format](file) as write:
 
-        def take(entry: Entry) -> None:
+        def take(entry: ExportRow) -> None:
             nonlocal rows
             write(entry)
             rows += 1

@@ -8,14 +8,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rbmle.service.exports.rows import Entry, Take
+from rbmle.service.exports.rows import ExportRow, Take
 
 GROUP_ROWS = 10_000
 GROUP_CHARACTERS = 2**26  # of JSON in a row group; one event may have a million
 
 TIME = pa.timestamp("ms", tz="UTC")
 
-COLUMNS: dict[str, tuple[pa.DataType, Callable[[Entry], Any]]] = {
+COLUMNS: dict[str, tuple[pa.DataType, Callable[[ExportRow], Any]]] = {
     "event_id": (pa.string(), lambda entry: entry.stored.row.event),
     "time": (TIME, lambda entry: entry.stored.row.time),
     "context": (pa.string(), lambda entry: _json(entry.decided.context)),
@@ -51,7 +51,7 @@ def parquet(file: BinaryIO) -> Iterator[Take]:
     with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
         group = _Group()
 
-        def take(entry: Entry) -> None:
+        def take(entry: ExportRow) -> None:
             nonlocal group
             group.add(entry)
             if group.is_full:
@@ -69,7 +69,7 @@ class _Group:
         self._columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         self._characters = 0
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: ExportRow) -> None:
         for name, (_, value) in COLUMNS.items():
             self._columns[name].append(value(entry))
         self._characters += sum(
@@ -88,9 +88,9 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _actions(entry: Entry) -> list[dict[str, Any]]:
+def _actions(entry: ExportRow) -> list[dict[str, Any]]:
     return [{"id": offer.id, "features": offer.features} for offer in entry.decided.actions]
 
 
-def _id(entry: Entry, place: int | None) -> str | None:
+def _id(entry: ExportRow, place: int | None) -> str | None:
     return None if place is None else entry.decided.actions[place].id

@@ -13,7 +13,7 @@ from rbmle.service.log.records import Decided, Play, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ExportRow:
     """A decision in one slot, and what became of it."""
 
     stored: Stored
@@ -40,7 +40,7 @@ class Entry:
         return self.play.probabilities[self.play.eligible.index(self.play.chosen)]
 
 
-Take = Callable[[Entry], None]
+Take = Callable[[ExportRow], None]
 Step = Callable[[int], None]  # told the seq of each record that was read
 
 
@@ -90,7 +90,7 @@ class _Rows:
     def settle_all(self, settled: Sequence[Settled]) -> None:
         for one in settled:
             self.take(
-                Entry(
+                ExportRow(
                     stored=one.stored,
                     decided=one.decided,
                     play=one.play,
@@ -110,7 +110,7 @@ class _Rows:
             if play.slot in pending.settled:
                 continue
             self.take(
-                Entry(
+                ExportRow(
                     stored=stored,
                     decided=decided,
                     play=play,

@@ -20,7 +20,7 @@ from rbmle.features.hashing import MOST_PRODUCTS, Hashing
 from rbmle.features.reading import Group, joined, read
 from rbmle.features.rows import Call, Pairs, interactions_of, rows_of, scale
 from rbmle.service.features.values import Features
-from rbmle.service.log.records import Features as Packed
+from rbmle.service.log.records import RawFeatures as Packed
 
 _REMEMBERED = 2**14  # groups, and as many from before
 _LONGEST = 500  # bytes of JSON that are remembered; so what is remembered stays below 50 MB

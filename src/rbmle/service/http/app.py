@@ -8,6 +8,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request as PageRequest
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route as Page
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
 
 import rbmle
 from rbmle.service.access.budget import WorkBudget
@@ -27,8 +29,6 @@ from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.asgi import request_of, serve_api
 from rbmle.service.http.metrics import Metrics
 from rbmle.service.http.overviews import overview_of
-from rbmle.service.http.receiving import Receive, Send
-from rbmle.service.http.receiving import Scope as Connection
 
 
 class Application:
@@ -54,7 +54,7 @@ class Application:
             ]
         )
 
-    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Answer one request, or follow the server from start to stop."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)

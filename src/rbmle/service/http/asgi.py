@@ -2,15 +2,18 @@
 
 import asyncio
 
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
+
 from rbmle.service.api.base import Reply, Request
 from rbmle.service.api.faults import BodyNotReceivedError, GoneError
 from rbmle.service.api.submit import Api
-from rbmle.service.http.receiving import Receive, Scope, Send, receive_body
+from rbmle.service.http.receiving import receive_body
 
 BODY_SECONDS = 10.0  # in which a body is received
 
 
-async def serve_api(api: Api, scope: Scope, receive: Receive, send: Send) -> None:
+async def serve_api(api: Api, scope: ASGIScope, receive: Receive, send: Send) -> None:
     """Submit a request, and send its reply; its body is received only if its head is admitted."""
     replied: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
     call = api.begin(request_of(scope), lambda reply: _resolve(replied, reply))
@@ -26,7 +29,7 @@ async def serve_api(api: Api, scope: Scope, receive: Receive, send: Send) -> Non
     await send_reply(send, await replied)
 
 
-def request_of(scope: Scope) -> Request:
+def request_of(scope: ASGIScope) -> Request:
     """Return the head of a request."""
     client = scope.get("client")
     return Request(

@@ -12,11 +12,11 @@ from http import HTTPStatus
 from typing import Any
 
 import httptools
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
-
-from rbmle.service.http.receiving import Receive, Scope, Send
 
 HEAD_LIMIT = 65_536  # bytes of a request line and its headers, or of trailers
 SLOWEST_READER = 1_000  # bytes in a second, of a reply that is waiting to be sent
@@ -222,7 +222,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-async def _no_room(scope: Scope, receive: Receive, send: Send) -> None:
+async def _no_room(scope: ASGIScope, receive: Receive, send: Send) -> None:
     """Answer 503 for the application."""
     headers = [*_FAREWELL, _RETRY]
     await send({"type": "http.response.start", "status": 503, "headers": headers})

@@ -7,13 +7,14 @@ from http import HTTPStatus
 from typing import Any
 
 import httptools
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
 from uvicorn.config import Config
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from rbmle.service.api.base import Reply, ReplyTo, Request
 from rbmle.service.api.dialects import dialect_of
 from rbmle.service.http.connections import Connection, Connections
-from rbmle.service.http.receiving import Receive, Scope, Send
 
 HELD_SECONDS = 0.05  # for which a request waits for the rest of its body
 HELD_BYTES = 2**16  # of a body that waits
@@ -216,5 +217,5 @@ def addresses(proxies: str) -> AddressOf:
     return forwarded
 
 
-async def _ignore(scope: Scope, receive: Receive, send: Send) -> None:
+async def _ignore(scope: ASGIScope, receive: Receive, send: Send) -> None:
     """Take a request whose headers were read."""

@@ -1,18 +1,14 @@
 """Bodies of requests, within a size and a time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+
+from starlette.types import Message, Receive
+from starlette.types import Scope as ASGIScope
 
 from rbmle.service.api.faults import GoneError, TooLargeError, TooSlowError
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
-
-async def receive_body(scope: Scope, receive: Receive, *, limit: int, seconds: float) -> bytes:
+async def receive_body(scope: ASGIScope, receive: Receive, *, limit: int, seconds: float) -> bytes:
     """Return the whole body, at most `limit` bytes that arrive within `seconds`.
 
     A length that is announced and too large is refused before anything is read; a body without one, in
@@ -34,7 +30,7 @@ async def receive_body(scope: Scope, receive: Receive, *, limit: int, seconds: f
         ) from None
 
 
-def _content_length(scope: Scope) -> int:
+def _content_length(scope: ASGIScope) -> int:
     """Return the length that is announced, 0 for none."""
     for name, value in scope["headers"]:
         if name == b"content-length":

@@ -5,17 +5,16 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from rbmle.service.http.binding import Binding, ServerError, bound, cannot_listen, tls_of
 from rbmle.service.http.connections import Connection, Connections
 from rbmle.service.http.direct import DirectConnection, Submit, addresses
-from rbmle.service.http.receiving import Receive, Scope, Send
 
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Started = Callable[[str], None]  # is told the address
 
 _BACKLOG = 512  # connections that the system holds until they are accepted
@@ -32,7 +31,7 @@ class Server:
 
     def __init__(
         self,
-        app: Application,
+        app: ASGIApp,
         binding: Binding,
         started: Started,
         submit: Submit | None = None,
@@ -72,7 +71,7 @@ class _Uvicorn(uvicorn.Server):
 
     def __init__(
         self,
-        app: Application,
+        app: ASGIApp,
         binding: Binding,
         started: Started,
         submit: Submit | None,

@@ -24,7 +24,7 @@ from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning.budget import Budget
 from rbmle.service.learning.events import Joined, Pending
 from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import Model, saved
+from rbmle.service.learning.model import ModelSettings, saved
 from rbmle.service.log.base import Log
 from rbmle.service.statistics import Statistics
 
@@ -38,7 +38,7 @@ _STATE, _PENDING, _BANDIT = "state.json", "pending.jsonl", "bandit.rbmle"
 _UNFIT = (RBMLEError, OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
-class State(msgspec.Struct, kw_only=True):
+class CheckpointState(msgspec.Struct, kw_only=True):
     """All but the bandit; in the file, what is pending stands beside it."""
 
     format: str
@@ -65,7 +65,7 @@ class Checkpoints:
         """Write what the fold knows, whole or not at all, and delete what is older than the last."""
         assert fold.bandit is not None
         assert fold.settings is not None
-        state = State(
+        state = CheckpointState(
             format=FORMAT,
             version=VERSION,
             origin=origin_of(fold.log),
@@ -100,7 +100,7 @@ class Checkpoints:
         for path in self.paths():
             try:
                 state, written = read(path)
-                bandit = Model.from_json(state.settings).load(written)
+                bandit = ModelSettings.from_json(state.settings).load(written)
             except _UNFIT as error:
                 yield Restored(path, why=f"it cannot be read: {error}")
                 continue
@@ -115,16 +115,16 @@ class Restored:
     """A checkpoint, or why it is of no use."""
 
     path: Path
-    state: State | None = None
+    state: CheckpointState | None = None
     bandit: Bandit | None = None
     written: bytes = b""  # the bandit, as it is in the file
     why: str = ""
 
 
-def read(path: Path) -> tuple[State, bytes]:
+def read(path: Path) -> tuple[CheckpointState, bytes]:
     """Return what a checkpoint holds."""
     with zipfile.ZipFile(path) as zipped:
-        state = msgspec.json.decode(zipped.read(_STATE), type=State)
+        state = msgspec.json.decode(zipped.read(_STATE), type=CheckpointState)
         if (state.format, state.version) != (FORMAT, VERSION):
             raise ValueError(f"it is {state.format} {state.version}, not {FORMAT} {VERSION}")
         told = ServiceConfiguration.from_record(state.joined.configuration)
@@ -152,7 +152,7 @@ def check_newest(log: Log, folder: Path | None) -> list[str]:
     if found.state is None:
         return [f"{found.path.name}: {found.why}"]
     statistics = Statistics()
-    fold = Fold(log=log, make=Model.from_json, watcher=statistics)
+    fold = Fold(log=log, make=ModelSettings.from_json, watcher=statistics)
     for stored in log.read(0, found.state.seq):
         fold.apply(stored)
     state = found.state
@@ -166,7 +166,7 @@ def check_newest(log: Log, folder: Path | None) -> list[str]:
 
 def folded(log: Log, folder: Path) -> Fold:
     """Return what the whole log comes to: from the newest checkpoint on, if there is one that fits."""
-    fold = Fold(log=log, make=Model.from_json)
+    fold = Fold(log=log, make=ModelSettings.from_json)
     for found in Checkpoints(folder).restore(log):
         if found.state is not None and found.bandit is not None:
             state = found.state

@@ -7,7 +7,7 @@ from rbmle.service.log.records import Decided, Record, decoded
 
 APART = 16  # records between two decisions that are read with them, rather than in another read
 
-Decision = tuple[Stored, Decided]
+StoredDecision = tuple[Stored, Decided]
 
 
 def record_of(stored: Stored) -> Record:
@@ -15,18 +15,18 @@ def record_of(stored: Stored) -> Record:
     return decoded(stored.row.kind, stored.row.payload)
 
 
-class Recent:
+class DecisionCache:
     """The last decisions, as many as `size`: most rewards are for one of them."""
 
     def __init__(self, log: Log, size: int = 4096) -> None:
         self._log = log
-        self._ring: list[Decision | None] = [None] * size
+        self._ring: list[StoredDecision | None] = [None] * size
 
-    def add(self, decision: Decision) -> None:
+    def add(self, decision: StoredDecision) -> None:
         """Remember a decision in the place of an old one."""
         self._ring[decision[0].seq % len(self._ring)] = decision
 
-    def at(self, seq: int) -> Decision:
+    def at(self, seq: int) -> StoredDecision:
         """Return the decision of a record, from the log if it is an old one."""
         found = self._ring[seq % len(self._ring)]
         if found is not None and found[0].seq == seq:
@@ -34,7 +34,7 @@ class Recent:
         return decisions_at(self._log, [seq])[seq]
 
 
-def decisions_at(log: Log, seqs: Sequence[int]) -> dict[int, Decision]:
+def decisions_at(log: Log, seqs: Sequence[int]) -> dict[int, StoredDecision]:
     """Return the decisions of some records, whose numbers ascend, in few reads."""
     wanted = set(seqs)
     return {

@@ -20,7 +20,7 @@ from rbmle.service.log.records import Configured, Decided, Imported, Modelled, P
 BATCH = 256  # observations that are learned at once
 
 
-class Model(Protocol):
+class FoldedModel(Protocol):
     """A kind of model: what a Modelled record's settings say."""
 
     @property
@@ -72,11 +72,11 @@ class Fold:
     """What the service knows after the records up to `seq`."""
 
     log: Log
-    make: Callable[[dict[str, Any]], Model]  # of the settings of a Modelled record
+    make: Callable[[dict[str, Any]], FoldedModel]  # of the settings of a Modelled record
     watcher: Watcher = field(default_factory=Nobody)
     joiner: Joiner = field(init=False)
     settings: dict[str, Any] | None = field(init=False, default=None)  # None: no model was made
-    model: Model | None = field(init=False, default=None)  # None: no model was made
+    model: FoldedModel | None = field(init=False, default=None)  # None: no model was made
     bandit: Bandit | None = field(init=False, default=None)  # None: no model was made
     budget: Budget = field(init=False, default_factory=Budget)
     seq: int = field(init=False, default=0)  # of the last record that was taken in and learned
@@ -133,7 +133,7 @@ class Fold:
         self._learn_settled()
         self.seq = self.joiner.seq
 
-    def _import(self, model: Model, record: Imported) -> None:
+    def _import(self, model: FoldedModel, record: Imported) -> None:
         """Go on with an imported bandit; if another kind of model was begun before it came, with that."""
         with suppress(FileError):
             self.bandit = model.load(record.model)

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 
 from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration, Settle
 from rbmle.service.learning.deadlines import Deadlines
-from rbmle.service.learning.decision_cache import Decision, Recent, decisions_at, record_of
+from rbmle.service.learning.decision_cache import (
+    DecisionCache,
+    StoredDecision,
+    decisions_at,
+    record_of,
+)
 from rbmle.service.learning.events import Counts, Early, Joined, Listener, Pending, Settled
 from rbmle.service.learning.foresight import Foresight
 from rbmle.service.learning.settling import deadline_of, finals, late, so_far
@@ -49,11 +54,11 @@ class Joiner:
     _deadlines: Deadlines = field(init=False)
     _due: list[str] = field(init=False, default_factory=list)  # to be closed, the first one last
     _hopes: list[tuple[int, str]] = field(init=False)  # of early rewards, a heap too
-    _recent: Recent = field(init=False)
+    _recent: DecisionCache = field(init=False)
 
     def __post_init__(self) -> None:
         """List what waits."""
-        self._recent = Recent(self.log)
+        self._recent = DecisionCache(self.log)
         self._deadlines = Deadlines(self.pending)
         self._hopes = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
         heapq.heapify(self._hopes)
@@ -148,7 +153,7 @@ class Joiner:
         self._due.clear()
         self._deadlines = Deadlines(self.pending)
 
-    def decision(self, pending: Pending) -> Decision:
+    def decision(self, pending: Pending) -> StoredDecision:
         """Return the decision of an event."""
         return self._recent.at(pending.seq)
 
@@ -247,7 +252,7 @@ class Joiner:
                 before, _ = pending.values.get(slot, (0.0, time))
                 pending.counted = {**pending.values, slot: (before + value, time)}
 
-    def _settle_now(self, event: str, pending: Pending, decision: Decision) -> None:
+    def _settle_now(self, event: str, pending: Pending, decision: StoredDecision) -> None:
         """Settle what needs no more waiting: the first reward of an active event, if that is the rule."""
         if not pending.active or self._waits or not pending.values:
             return
@@ -258,7 +263,7 @@ class Joiner:
             self._deadlines.forget_stale()
         self.listener.settle_all(settled)
 
-    def _learn_in_turn(self, decisions: Sequence[Decision]) -> None:
+    def _learn_in_turn(self, decisions: Sequence[StoredDecision]) -> None:
         """Learn what events are worth so far, if they are still pending."""
         observed: list[Settled] = []
         for decision in decisions:

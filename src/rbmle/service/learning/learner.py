@@ -16,10 +16,10 @@ from rbmle.service.learning import published as publication
 from rbmle.service.learning import report as reporting
 from rbmle.service.learning.checkpoints import Checkpoints, Restored, origin_of
 from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import Model
+from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.published import Published
 from rbmle.service.learning.report import Report
-from rbmle.service.learning.start import Settings, Start, begin, settings_of
+from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.outage import Failure, Outage
@@ -40,7 +40,7 @@ LEASE_SECONDS = 0.5  # between two looks at the lease
 RETRY_SECONDS = 0.2
 
 
-class Learner:
+class LogLearner:
     """Folds what is in the log, one record after the other, until it is told to stop."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Learner:
         self.start = start
         self.told = told
         self.statistics = Statistics()
-        self.fold = Fold(log=log, make=Model.from_json, watcher=self.statistics)
+        self.fold = Fold(log=log, make=ModelSettings.from_json, watcher=self.statistics)
         self._reading, self._ticking = Outage("read the log"), Outage("write that time passes")
         self._publishing, self._saving = Outage("publish"), Outage("write a checkpoint")
         self.is_leading = False  # it has the lease
@@ -116,13 +116,13 @@ class Learner:
         self.is_leading = True
         return True
 
-    def _resume(self, found: Restored, settings: Settings) -> None:
+    def _resume(self, found: Restored, settings: WrittenSettings) -> None:
         """Go on from a checkpoint, as if never stopped."""
         state, bandit = found.state, found.bandit
         assert state is not None
         assert bandit is not None
         self.statistics = state.statistics
-        self.fold = Fold(log=self.log, make=Model.from_json, watcher=self.statistics)
+        self.fold = Fold(log=self.log, make=ModelSettings.from_json, watcher=self.statistics)
         self.fold.resume(state.settings, bandit, state.joined, state.budget)
         self._saved = self.fold.seq
         self._is_caught_up = settings.seq <= self.fold.seq
@@ -190,7 +190,7 @@ class Learner:
         state = (fold.bandit.round, fold.bandit, fold.joiner.configuration)
         if state == self._known or not self._is_due("publish", PUBLISH_SECONDS):
             return
-        assert isinstance(fold.model, Model)
+        assert isinstance(fold.model, ModelSettings)
         begun = time.monotonic()
         published = Published(
             model=fold.model,
@@ -287,7 +287,7 @@ class Learner:
         return True
 
 
-def _warm_up(model: Model) -> None:
+def _warm_up(model: ModelSettings) -> None:
     """Load the kernels that decide; if they had to be compiled, those that learn are too, before all else."""
     before = seconds_compiled()
     model.warm_up(is_learning=False)

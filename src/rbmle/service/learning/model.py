@@ -15,7 +15,7 @@ from rbmle.models.history import Memory
 from rbmle.models.ridge import Ridge
 from rbmle.policies.specification import policy_with
 from rbmle.service.features.offered import Offered, contexts_of
-from rbmle.service.log.records import NO_FEATURES, Decided, Features, Offer, Play
+from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play, RawFeatures
 
 DEFAULT_POLICY = "neural-rbmle-pc"
 # By the worlds of benchmarks/worlds: clicks are noisy, and more steps learn them by heart. θ̂ is the walk's last
@@ -60,7 +60,7 @@ def default_featuriser(policy: Any = None) -> Hashing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class ModelSettings:
     """The settings of a model; with the log, they are all that determines it."""
 
     policy: Policy[Any] = field(default_factory=default_policy)
@@ -182,7 +182,7 @@ class Model:
         """
         try:
             bandit = self.start()
-            offers = [Offer(id=""), Offer(id="-")]
+            offers = [OfferedAction(id=""), OfferedAction(id="-")]
             contexts = self.contexts([offered(NO_FEATURES, NO_FEATURES, offers)], bandit)
             bandit.weigh_all(contexts, [len(offers)], [""], 0.5)
             decision = bandit.decide(contexts, id="", floor=0.5)
@@ -215,7 +215,7 @@ class Model:
         return bandit
 
 
-def offered(context: Features, slot: Features, actions: Sequence[Offer]) -> Offered:
+def offered(context: RawFeatures, slot: RawFeatures, actions: Sequence[OfferedAction]) -> Offered:
     """Return a call: features of all, those of the slot if it has any, and the actions."""
     shared = [context] if slot is NO_FEATURES else [context, slot]
     return Offered(shared, [a.id for a in actions], [a.features for a in actions])

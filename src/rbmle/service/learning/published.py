@@ -14,7 +14,7 @@ import numpy as np
 from rbmle.core.bandit import Bandit
 from rbmle.core.saving import moved_rows, parts_of, snapshot_of
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.learning.model import Model
+from rbmle.service.learning.model import ModelSettings
 
 DENSE = 0.5  # of the rows: from here on an array is sent whole
 
@@ -23,7 +23,7 @@ DENSE = 0.5  # of the rows: from here on an array is sent whole
 class Published:
     """A model that decides, which nobody changes, and how the service is configured."""
 
-    model: Model
+    model: ModelSettings
     bandit: Bandit
     configuration: ServiceConfiguration = field(default_factory=ServiceConfiguration)
     seq: int = 0  # the last record that it knows
@@ -79,7 +79,7 @@ def decode(content: bytes, origin: str) -> Published | None:
     message = _decoder.decode(content)
     if message.origin != origin:
         return None
-    model = Model.from_json(message.settings)
+    model = ModelSettings.from_json(message.settings)
     before, _, _ = parts_of(_start(model))
     changed = {name: _whole(array, before.get(name)) for name, array in message.arrays.items()}
     return Published(
@@ -92,7 +92,7 @@ def decode(content: bytes, origin: str) -> Published | None:
 
 
 @lru_cache(maxsize=2)
-def _start(model: Model) -> Bandit:
+def _start(model: ModelSettings) -> Bandit:
     """Return a snapshot of a model before any data."""
     return model.start().snapshot()
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from rbmle.service.learning.events import Counts
-from rbmle.service.statistics import Summary
+from rbmle.service.statistics import StatisticsSummary
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,7 +15,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     observations: int = 0  # that the model has learned
     pending: int = 0  # events that are not settled
     counts: Counts = msgspec.field(default_factory=Counts)
-    summary: Summary = msgspec.field(default_factory=Summary)
+    summary: StatisticsSummary = msgspec.field(default_factory=StatisticsSummary)
     log_bytes: int = 0
     unavailable_since: int | None = None  # milliseconds; None: the log can be read
     unavailable_why: str = ""

@@ -11,7 +11,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.features import Hashing
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.learning.model import Model, default_featuriser, default_policy
+from rbmle.service.learning.model import ModelSettings, default_featuriser, default_policy
 from rbmle.service.log.base import Log, Row
 from rbmle.service.log.records import (
     OPERATOR,
@@ -46,7 +46,7 @@ def begin(log: Log, start: Start, told: Callable[[str], None]) -> None:
     """Write what a new log begins with, or what is to change in an old one; `told` hears what is not."""
     before = settings_of(log)
     policy = start.policy or default_policy()
-    model = before.model or Model(
+    model = before.model or ModelSettings(
         policy=policy, featuriser=default_featuriser(policy), seed=secrets.randbits(63)
     )
     parts: dict[str, Any] = {
@@ -93,22 +93,22 @@ def _differing(start: Start, before: ServiceConfiguration) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WrittenSettings:
     """What the operator wrote last."""
 
-    model: Model | None = None
+    model: ModelSettings | None = None
     configuration: ServiceConfiguration | None = None
     seq: int = 0  # of the last record that changed the model
     configured: int = 0  # the seq of the configuration's record
 
 
-def settings_of(log: Log) -> Settings:
+def settings_of(log: Log) -> WrittenSettings:
     """Return what the operator wrote last."""
-    found = Settings()
+    found = WrittenSettings()
     for stored in log.of_event(OPERATOR):
         match decoded(stored.row.kind, stored.row.payload):
             case Modelled(settings=settings):
-                found = replace(found, model=Model.from_json(settings), seq=stored.seq)
+                found = replace(found, model=ModelSettings.from_json(settings), seq=stored.seq)
             case Configured(configuration=configuration):
                 after = ServiceConfiguration.from_record(configuration)
                 found = replace(found, configuration=after, configured=stored.seq)

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from rbmle.service.log.base import Lease, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.row_codec import (
-    Cells,
-    cells_of,
+    EncodedRow,
     duplicate,
+    encoded_rows,
     problems_of,
     requests_of,
     stored,
@@ -20,7 +20,7 @@ class MemoryLog:
     Appends fail while `is_unavailable` is set, as on a full disk.
     """
 
-    def __init__(self, kept: list[Cells] | None = None) -> None:
+    def __init__(self, kept: list[EncodedRow] | None = None) -> None:
         self._kept = [] if kept is None else kept
         self._places = _places(self._kept)
         self._is_closed = False
@@ -38,7 +38,7 @@ class MemoryLog:
         if known or len(set(requests)) < len(requests):
             raise duplicate(rows, known)
         first = self.last() + 1
-        batch = cells_of(first, rows)
+        batch = encoded_rows(first, rows)
         self._places.update(_places(batch))
         self._kept.extend(batch)  # one step to other threads
         return first
@@ -54,7 +54,7 @@ class MemoryLog:
     def of_event(self, event: str) -> list[Stored]:
         """Return the rows of an event in their order."""
         self._check_open()
-        return [stored(cells) for cells in self._kept[:] if cells[2] == event.encode()]
+        return [stored(encoded) for encoded in self._kept[:] if encoded[2] == event.encode()]
 
     def of_request(self, request: str) -> Stored | None:
         """Return the row with this request, or None."""
@@ -105,6 +105,6 @@ class _Held:
         """Do nothing."""
 
 
-def _places(batch: Sequence[Cells]) -> dict[bytes, int]:
+def _places(batch: Sequence[EncodedRow]) -> dict[bytes, int]:
     """Return where in the list the row of each request is."""
     return {request: seq - 1 for seq, _, _, request, *_ in batch if request is not None}

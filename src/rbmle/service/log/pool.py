@@ -16,20 +16,20 @@ class Closable(Protocol):
         ...
 
 
-Connection = TypeVar("Connection", bound=Closable)
+Pooled = TypeVar("Pooled", bound=Closable)
 
 
-class Pool(Generic[Connection]):
+class Pool(Generic[Pooled]):
     """As many connections as there were borrowers at the same time."""
 
-    def __init__(self, connect: Callable[[], Connection]) -> None:
+    def __init__(self, connect: Callable[[], Pooled]) -> None:
         self._connect = connect
-        self._idle: list[Connection] = []
+        self._idle: list[Pooled] = []
         self._is_closed = False
         self._lock = Lock()
 
     @contextmanager
-    def lent(self) -> Iterator[Connection]:
+    def lent(self) -> Iterator[Pooled]:
         """Lend a connection; one that its borrower failed with is not lent again."""
         connection = self._take()
         try:
@@ -55,7 +55,7 @@ class Pool(Generic[Connection]):
         self._is_closed = True
         self.clear()
 
-    def _take(self) -> Connection:
+    def _take(self) -> Pooled:
         with self._lock:
             if self._is_closed:
                 raise LogUnavailable("the log is closed; open it again to read it")

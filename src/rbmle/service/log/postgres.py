@@ -13,9 +13,9 @@ from rbmle.service.log.errors import LogRefused, LogUnavailable, masked
 from rbmle.service.log.pool import Pool
 from rbmle.service.log.row_codec import (
     COLUMNS,
-    Cells,
-    cells_of,
+    EncodedRow,
     duplicate,
+    encoded_rows,
     in_chunks,
     problems_of,
     requests_of,
@@ -30,7 +30,7 @@ SELECT = f"SELECT {', '.join(COLUMNS)} FROM rbmle_log "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class SentBatch:
     """Rows that were sent, and whose answer never came."""
 
     first: int
@@ -51,8 +51,8 @@ class PostgresLog:
         self._is_read_only = is_read_only
         self._is_closed = False
         self._readers = Pool(lambda: server.connect_reader(url))
-        self._writer: server.Connection | None = None
-        self._unsettled: Batch | None = None
+        self._writer: server.ServerSession | None = None
+        self._unsettled: SentBatch | None = None
         try:
             if is_read_only:
                 with self._readers.lent() as connection:
@@ -92,12 +92,12 @@ class PostgresLog:
 
     def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:
         """Yield rows with seq > after in their order, from short reads of CHUNK rows."""
-        return (stored(cells) for cells in self._cells(after, limit))
+        return (stored(encoded) for encoded in self._encoded(after, limit))
 
     def of_event(self, event: str) -> list[Stored]:
         """Return the rows of an event in their order."""
         found = self._ask(SELECT + "WHERE event = %s ORDER BY seq", event.encode())
-        return [stored(cells) for cells in found]
+        return [stored(encoded) for encoded in found]
 
     def of_request(self, request: str) -> Stored | None:
         """Return the row with this request, or None."""
@@ -114,7 +114,7 @@ class PostgresLog:
 
     def verify(self) -> list[str]:
         """Return the gaps and the damaged rows; the server itself checks no more when asked."""
-        return problems_of(self._cells(0, None))
+        return problems_of(self._encoded(0, None))
 
     def lease(self) -> Lease:
         """Return a lease by an advisory lock."""
@@ -145,8 +145,8 @@ class PostgresLog:
                 connection.execute("COMMIT")
             else:
                 first = last + 1
-                columns = [list(column) for column in zip(*cells_of(first, rows), strict=True)]
-                self._unsettled, is_sent = Batch(first=first, rows=rows), True
+                columns = [list(column) for column in zip(*encoded_rows(first, rows), strict=True)]
+                self._unsettled, is_sent = SentBatch(first=first, rows=rows), True
                 with connection.pipeline():  # what is prepared in one that fails is lost
                     connection.execute(INSERT, columns, prepare=False)
                     connection.execute("COMMIT", prepare=False)
@@ -158,14 +158,14 @@ class PostgresLog:
         self._unsettled = None
         return first
 
-    def _has(self, connection: server.Connection, batch: Batch) -> bool:
+    def _has(self, connection: server.ServerSession, batch: SentBatch) -> bool:
         """Return whether these very rows stand where they would stand."""
         query = SELECT + "WHERE seq BETWEEN %s AND %s ORDER BY seq"
         last = batch.first + len(batch.rows) - 1
         found = connection.execute(query, (batch.first, last), binary=True).fetchall()
-        return [tuple(row) for row in found] == cells_of(batch.first, batch.rows)
+        return [tuple(row) for row in found] == encoded_rows(batch.first, batch.rows)
 
-    def _writing(self) -> server.Connection:
+    def _writing(self) -> server.ServerSession:
         """Return the connection that writes; a new one if the old one is lost."""
         if self._writer is None or self._is_lost():
             self._writer = server.connect_writer(self._url, self._lock_seconds)
@@ -174,8 +174,8 @@ class PostgresLog:
     def _is_lost(self) -> bool:
         return self._writer is None or self._writer.closed
 
-    def _cells(self, after: int, limit: int | None) -> Iterator[Cells]:
-        """Yield cells in their order, as they are."""
+    def _encoded(self, after: int, limit: int | None) -> Iterator[EncodedRow]:
+        """Yield rows in their order, as they are."""
         query = SELECT + "WHERE seq > %s ORDER BY seq LIMIT %s"
         return in_chunks(lambda *range_: self._ask(query, *range_), after, limit)
 

@@ -7,7 +7,7 @@ import psycopg
 
 from rbmle.service.log import postgres_server as server
 from rbmle.service.log.errors import LogUnavailable
-from rbmle.service.log.publications import Version
+from rbmle.service.log.publications import PublicationVersion
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS rbmle_published (
@@ -29,7 +29,7 @@ class PostgresPublications:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._connection: server.Connection | None = None
+        self._connection: server.ServerSession | None = None
         self._has_table = False
 
     def put(self, name: str, content: bytes) -> None:
@@ -44,7 +44,7 @@ class PostgresPublications:
             connection.execute("SET synchronous_commit = off")
             connection.execute(PUT, (name, content))
 
-    def newer(self, name: str, than: Version) -> tuple[Version, bytes] | None:
+    def newer(self, name: str, than: PublicationVersion) -> tuple[PublicationVersion, bytes] | None:
         """Return the content of a row, if its version is not the known one."""
         with self._connected() as connection:
             if not self._has_table:
@@ -66,7 +66,7 @@ class PostgresPublications:
         self._connection = None
 
     @contextmanager
-    def _connected(self) -> Iterator[server.Connection]:
+    def _connected(self) -> Iterator[server.ServerSession]:
         try:
             if self._connection is None:
                 self._connection = server.connect(self._url)

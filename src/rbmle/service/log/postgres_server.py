@@ -47,7 +47,7 @@ INSERT INTO rbmle_log_format VALUES ({VERSION});
 LOCK = f"SELECT pg_advisory_xact_lock({APPENDING}, hashtext(current_schema()))"
 LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
 
-Connection = psycopg.Connection[tuple[object, ...]]
+ServerSession = psycopg.Connection[tuple[object, ...]]
 
 
 def place(url: str) -> str:
@@ -62,7 +62,7 @@ def place(url: str) -> str:
     return f"{parts.get('dbname') or 'postgres'} at {parts.get('host') or 'localhost'}"
 
 
-def connect(url: str) -> Connection:
+def connect(url: str) -> ServerSession:
     """Return a connection, in which each statement is a transaction."""
     given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     connection = psycopg.connect(make_conninfo(**(PATIENCE | given)), autocommit=True)
@@ -74,14 +74,14 @@ def connect(url: str) -> Connection:
     return connection
 
 
-def connect_reader(url: str) -> Connection:
+def connect_reader(url: str) -> ServerSession:
     """Return a connection that cannot write."""
     connection = connect(url)
     connection.execute("SET default_transaction_read_only = on")
     return connection
 
 
-def connect_writer(url: str, lock_seconds: float) -> Connection:
+def connect_writer(url: str, lock_seconds: float) -> ServerSession:
     """Return a connection that may write; make the tables if there are none."""
     connection = connect(url)
     try:
@@ -97,7 +97,7 @@ def connect_writer(url: str, lock_seconds: float) -> Connection:
     return connection
 
 
-def begin_appending(connection: Connection) -> int:
+def begin_appending(connection: ServerSession) -> int:
     """Begin a transaction in which no other one appends; return the seq of the last row.
 
     A seq is given under the lock, and the lock is let go when the rows are visible. So nobody sees a
@@ -115,7 +115,7 @@ class ServerLease:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._connection: Connection | None = None
+        self._connection: ServerSession | None = None
 
     def take(self) -> bool:
         """Return whether this process has it now; False too if the server is out of reach."""
@@ -150,7 +150,7 @@ class ServerLease:
         self._connection = None
 
 
-def is_empty(connection: Connection, url: str) -> bool:
+def is_empty(connection: ServerSession, url: str) -> bool:
     """Return whether there are no tables; raise LogRefused if they are not those we know."""
     found = connection.execute(
         "SELECT current_schema() IS NOT NULL, to_regclass('rbmle_log') IS NOT NULL,"

@@ -9,7 +9,7 @@ from typing import Protocol
 from rbmle.core.files import written_whole
 from rbmle.service.log.errors import LogUnavailable
 
-Version = object  # one that is equal is the same publication
+PublicationVersion = object  # one that is equal is the same publication
 
 
 class Publications(Protocol):
@@ -22,7 +22,7 @@ class Publications(Protocol):
         """Replace what has this name; raise LogUnavailable if that cannot be done."""
         ...
 
-    def newer(self, name: str, than: Version) -> tuple[Version, bytes] | None:
+    def newer(self, name: str, than: PublicationVersion) -> tuple[PublicationVersion, bytes] | None:
         """Return the version and the content of a name; None if there is none, or none that is new."""
         ...
 
@@ -42,7 +42,7 @@ class FilePublications:
         with _failures(), written_whole(self._path(name), is_synced=False, mode=0o600) as file:
             file.write(content)
 
-    def newer(self, name: str, than: Version) -> tuple[Version, bytes] | None:
+    def newer(self, name: str, than: PublicationVersion) -> tuple[PublicationVersion, bytes] | None:
         """Return the content of a file, if it is another one than the last."""
         path = self._path(name)
         with _failures():
@@ -61,7 +61,7 @@ class FilePublications:
         return self._folder / f"published-{name}"
 
 
-def _version(status: os.stat_result) -> Version:
+def _version(status: os.stat_result) -> PublicationVersion:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 

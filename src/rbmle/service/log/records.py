@@ -8,19 +8,19 @@ import msgspec
 OPERATOR = ""  # the event of records that are of none: models and configurations
 CLOCK = "\x1f"  # the event of records of time; no client can have it
 
-Features = msgspec.Raw  # a JSON array of objects, as the client sent it
-NO_FEATURES: Features = msgspec.Raw(b"[]")
+RawFeatures = msgspec.Raw  # a JSON array of objects, as the client sent it
+NO_FEATURES: RawFeatures = msgspec.Raw(b"[]")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A record; its event, time and idempotency key stand beside it in the log."""
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OfferedAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An action that could be chosen."""
 
     id: str
-    features: Features = NO_FEATURES
+    features: RawFeatures = NO_FEATURES
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,7 +30,7 @@ class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     probabilities: list[float]  # of the eligible ones, in their order
     chosen: int  # a place in the list of actions
     slot: str = ""  # empty where there is one slot only
-    features: Features = NO_FEATURES  # of the slot
+    features: RawFeatures = NO_FEATURES  # of the slot
     baseline: int = 0  # the place of the action that would be shown without us
     preferred: int | None = (
         None  # what the model would have shown, where the baseline was; else None
@@ -52,8 +52,8 @@ class Imported(Record, frozen=True, kw_only=True, omit_defaults=True):
 class Decided(Record, frozen=True, kw_only=True, omit_defaults=True):
     """An answer to a rank call."""
 
-    context: Features
-    actions: Sequence[Offer]
+    context: RawFeatures
+    actions: Sequence[OfferedAction]
     plays: list[Play]  # one for each slot
     digest: str  # of the request: the same event with another one is a conflict
     learned: int  # observations that the deciding model had seen
@@ -92,12 +92,12 @@ KINDS: dict[str, type[Record]] = {
 }
 
 
-def packed(features: list[dict[str, Any]]) -> Features:
+def packed(features: list[dict[str, Any]]) -> RawFeatures:
     """Return features as a client would send them."""
     return msgspec.Raw(msgspec.json.encode(features))
 
 
-def unpacked(features: Features) -> list[dict[str, Any]]:
+def unpacked(features: RawFeatures) -> list[dict[str, Any]]:
     """Return features as Python has them."""
     return msgspec.json.decode(features, type=list[dict[str, Any]])
 

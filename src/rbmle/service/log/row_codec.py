@@ -1,4 +1,4 @@
-"""A row as the cells of a table, with a checksum over all of them and its place in the order."""
+"""A row as the values of a table's columns, with a checksum over all of them and its place in the order."""
 
 import struct
 import zlib
@@ -9,7 +9,7 @@ from rbmle.service.log.errors import DuplicateRequest, LogDamaged
 
 # seq, kind, event, request, time, payload, checksum. Texts are UTF-8, whatever a database thinks
 # of characters; so every text can be stored, and damaged ones can be read and reported.
-Cells = tuple[int, bytes, bytes, bytes | None, int, bytes, int]
+EncodedRow = tuple[int, bytes, bytes, bytes | None, int, bytes, int]
 
 COLUMNS = ("seq", "kind", "event", "request", "time", "payload", "checksum")
 HEAD = struct.Struct("<qqqqqq")
@@ -17,17 +17,17 @@ NO_REQUEST = -1  # its length; an empty request has length 0
 CHUNK = 64  # rows that are read at a time: reads are short, and hold no more than this in memory
 
 
-def cells_of(first: int, rows: Sequence[Row]) -> list[Cells]:
-    """Return the cells of rows that are numbered from `first` on."""
-    return [_cells(seq, row) for seq, row in enumerate(rows, first)]
+def encoded_rows(first: int, rows: Sequence[Row]) -> list[EncodedRow]:
+    """Return the values of rows that are numbered from `first` on."""
+    return [_encoded(seq, row) for seq, row in enumerate(rows, first)]
 
 
-def stored(cells: Cells) -> Stored:
-    """Return the row in these cells; raise LogDamaged if they are not what was stored."""
-    seq, kind, event, request, time, payload, checksum = cells
+def stored(encoded: EncodedRow) -> Stored:
+    """Return the row that has these values; raise LogDamaged if they are not what was stored."""
+    seq, kind, event, request, time, payload, checksum = encoded
     try:
-        is_sound = checksum == _checksum(cells)
-    except (TypeError, struct.error):  # damage can make any cell one of another type
+        is_sound = checksum == _checksum(encoded)
+    except (TypeError, struct.error):  # damage can make any value one of another type
         is_sound = False
     if not is_sound:
         raise LogDamaged(
@@ -40,9 +40,9 @@ def stored(cells: Cells) -> Stored:
 
 
 def in_chunks(
-    ask: Callable[[int, int], list[Cells]], after: int, limit: int | None
-) -> Iterator[Cells]:
-    """Yield cells in their order, where ask(after, n) returns the next n of them, or all there are."""
+    ask: Callable[[int, int], list[EncodedRow]], after: int, limit: int | None
+) -> Iterator[EncodedRow]:
+    """Yield rows in their order, where ask(after, n) returns the next n of them, or all there are."""
     while limit is None or limit > 0:
         size = CHUNK if limit is None else min(limit, CHUNK)
         chunk = ask(after, size)
@@ -53,7 +53,7 @@ def in_chunks(
         limit = None if limit is None else limit - size
 
 
-def problems_of(entries: Iterable[Cells]) -> list[str]:
+def problems_of(entries: Iterable[EncodedRow]) -> list[str]:
     """Return the gaps and the damaged rows of a whole log, read in order."""
     problems = []
     last = 0
@@ -84,19 +84,19 @@ def duplicate(rows: Sequence[Row], known: Iterable[bytes]) -> DuplicateRequest:
 
 
 def requests_of(rows: Sequence[Row]) -> list[bytes]:
-    """Return the requests there are, as cells."""
+    """Return the requests there are, as they are stored."""
     return [row.request.encode() for row in rows if row.request is not None]
 
 
-def _cells(seq: int, row: Row) -> Cells:
+def _encoded(seq: int, row: Row) -> EncodedRow:
     request = None if row.request is None else row.request.encode()
-    cells = (seq, row.kind.encode(), row.event.encode(), request, row.time, row.payload)
-    return (*cells, _checksum((*cells, 0)))
+    encoded = (seq, row.kind.encode(), row.event.encode(), request, row.time, row.payload)
+    return (*encoded, _checksum((*encoded, 0)))
 
 
-def _checksum(cells: Cells) -> int:
-    """Return the CRC-32 of all cells but the last, each with its length."""
-    seq, kind, event, request, time, payload, _ = cells
+def _checksum(encoded: EncodedRow) -> int:
+    """Return the CRC-32 of all values but the last, each with its length."""
+    seq, kind, event, request, time, payload, _ = encoded
     lengths = (
         len(kind),
         len(event),

@@ -14,9 +14,9 @@ from rbmle.service.log.base import Lease, Row, Stored
 from rbmle.service.log.errors import LogDamaged, LogRefused, LogUnavailable
 from rbmle.service.log.pool import Pool
 from rbmle.service.log.row_codec import (
-    Cells,
-    cells_of,
+    EncodedRow,
     duplicate,
+    encoded_rows,
     in_chunks,
     problems_of,
     requests_of,
@@ -73,9 +73,9 @@ class SQLiteLog:
         try:
             connection.execute("BEGIN IMMEDIATE")
             first = _last(connection) + 1
-            cells = cells_of(first, rows)
-            for start in range(0, len(cells), MOST_ROWS):
-                some = cells[start : start + MOST_ROWS]
+            encoded = encoded_rows(first, rows)
+            for start in range(0, len(encoded), MOST_ROWS):
+                some = encoded[start : start + MOST_ROWS]
                 connection.execute(_insert(len(some)), list(chain.from_iterable(some)))
             is_committing = True
             connection.execute("COMMIT")
@@ -99,12 +99,12 @@ class SQLiteLog:
 
     def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:
         """Yield rows with seq > after in their order, from short reads of CHUNK rows."""
-        return (stored(cells) for cells in self._cells(after, limit))
+        return (stored(encoded) for encoded in self._encoded(after, limit))
 
     def of_event(self, event: str) -> list[Stored]:
         """Return the rows of an event in their order."""
         found = self._ask(SELECT + "WHERE event = CAST(? AS TEXT) ORDER BY seq", (event.encode(),))
-        return [stored(cells) for cells in found]
+        return [stored(encoded) for encoded in found]
 
     def of_request(self, request: str) -> Stored | None:
         """Return the row with this request, or None."""
@@ -129,7 +129,7 @@ class SQLiteLog:
             with self._failures("read"), self._readers.lent() as connection:
                 said = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
             problems += [line for line in said if line != "ok"]
-            problems += problems_of(self._cells(0, None))
+            problems += problems_of(self._encoded(0, None))
         except LogDamaged as damage:
             problems.append(str(damage))
         return problems
@@ -147,12 +147,12 @@ class SQLiteLog:
                 self._writer.close()
         self._writer = None
 
-    def _cells(self, after: int, limit: int | None) -> Iterator[Cells]:
-        """Yield cells in their order, as they are."""
+    def _encoded(self, after: int, limit: int | None) -> Iterator[EncodedRow]:
+        """Yield rows in their order, as they are."""
         query = SELECT + "WHERE seq > ? ORDER BY seq LIMIT ?"
         return in_chunks(lambda *range_: self._ask(query, range_), after, limit)
 
-    def _ask(self, query: str, values: tuple[int | bytes, ...]) -> list[Cells]:
+    def _ask(self, query: str, values: tuple[int | bytes, ...]) -> list[EncodedRow]:
         with self._failures("read"), self._readers.lent() as connection:
             return list(connection.execute(query, values))
 

@@ -28,7 +28,7 @@ class Done(Protocol):
         ...
 
 
-Call = tuple[Sequence[Row], Done]
+Submission = tuple[Sequence[Row], Done]
 
 
 class Writer:
@@ -43,7 +43,7 @@ class Writer:
         self.writing_since: float | None = (
             None  # by time.monotonic(); None while it waits for calls
         )
-        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="rbmle-writer", daemon=True)
         self._thread.start()
 
@@ -90,7 +90,7 @@ class Writer:
             if last:
                 return
 
-    def _write(self, calls: list[Call]) -> None:
+    def _write(self, calls: list[Submission]) -> None:
         """Store some calls in one transaction; those that were stored before are left out of it."""
         rows = [row for some, _ in calls for row in some]
         begun = time.perf_counter()
@@ -111,11 +111,11 @@ class Writer:
             done.set_result(first)
             first += len(some)
 
-    def _write_others(self, calls: list[Call], error: DuplicateRequest) -> None:
+    def _write_others(self, calls: list[Submission], error: DuplicateRequest) -> None:
         """Refuse the calls that have a duplicate, and store the others."""
         ends = itertools.accumulate(len(rows) for rows, _ in calls)
-        others: list[Call] = []
-        repeated: list[Call] = []
+        others: list[Submission] = []
+        repeated: list[Submission] = []
         for call, end in zip(calls, ends, strict=True):
             start = end - len(call[0])
             if any(start <= place < end for place in error.places):

@@ -1,5 +1,5 @@
 """What the service has earned, and what others would have."""
 
-from rbmle.service.statistics.summary import BINS, MOST_ACTIONS, Statistics, Summary
+from rbmle.service.statistics.summary import BINS, MOST_ACTIONS, Statistics, StatisticsSummary
 
-__all__ = ["BINS", "MOST_ACTIONS", "Statistics", "Summary"]
+__all__ = ["BINS", "MOST_ACTIONS", "Statistics", "StatisticsSummary"]

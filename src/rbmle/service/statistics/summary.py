@@ -25,7 +25,7 @@ class ActionCount(msgspec.Struct, frozen=True, kw_only=True):
     excess: int  # the count may be too large by so much
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class StatisticsSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What the statistics say at one time; it does not change any more."""
 
     decisions: int = 0  # events
@@ -101,14 +101,14 @@ class Statistics(msgspec.Struct, kw_only=True):
             bucket.uniform_w += uniform
             bucket.uniform_wr += uniform * reward
 
-    def summary(self) -> Summary:
+    def summary(self) -> StatisticsSummary:
         """Return what is shown, for other threads too; call it in the thread that counts."""
         counters = sorted(self.traffic.counters.items(), key=lambda item: (-item[1].count, item[0]))
         named = [
             ActionCount(id=id, count=counter.count, excess=counter.excess)
             for id, counter in counters[:MOST_ACTIONS]
         ]
-        return Summary(
+        return StatisticsSummary(
             decisions=self.decisions,
             plays=self.plays,
             settled=self.played.plays,

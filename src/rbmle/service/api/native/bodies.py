@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import msgspec
 
 from rbmle.service.api.decoding import BodyError, decoded, target_of
-from rbmle.service.api.faults import Fault, Problem, RefusedError
+from rbmle.service.api.faults import Fault, Refusal, RefusedError
 from rbmle.service.api.native.wire import (
     ErrorBody,
     ErrorDetails,
@@ -30,7 +30,7 @@ from rbmle.service.deciding.requests import (
     Slot,
     check_event,
 )
-from rbmle.service.log.records import NO_FEATURES, Features
+from rbmle.service.log.records import NO_FEATURES, RawFeatures
 from rbmle.service.setting import ConfigurationError
 
 _RANK = msgspec.json.Decoder(RankBody)
@@ -39,12 +39,12 @@ _REWARD = msgspec.json.Decoder(RewardBody)
 _CONFIGURATION = msgspec.json.Decoder(ConfigurationChange)
 
 
-def fault(what: Fault, message: str, *, target: str | None = None) -> Problem:
+def fault(what: Fault, message: str, *, target: str | None = None) -> Refusal:
     """Return a refusal; its code is the name of what went wrong."""
-    return Problem(status=what.value, code=what.name.lower(), message=message, target=target)
+    return Refusal(status=what.value, code=what.name.lower(), message=message, target=target)
 
 
-def encode_problem(refusal: Problem) -> bytes:
+def encode_problem(refusal: Refusal) -> bytes:
     """Return the error object."""
     return msgspec.json.encode(
         ErrorBody(
@@ -132,7 +132,7 @@ def encode_configuration(configuration: ServiceConfiguration) -> bytes:
     return msgspec.json.encode(configuration.to_json())
 
 
-def _listed(features: Features) -> Features:
+def _listed(features: RawFeatures) -> RawFeatures:
     """Return an object as an array of it."""
     return features if features is NO_FEATURES else msgspec.Raw(b"[%s]" % bytes(features))
 

@@ -6,15 +6,15 @@ import msgspec
 
 from rbmle.service.api.base import (
     Dialect,
-    Parts,
+    EndpointTable,
     Reply,
-    Table,
+    Segments,
     changing,
     deciding,
     reading,
     table_of,
 )
-from rbmle.service.api.faults import Fault, Problem, RefusedError
+from rbmle.service.api.faults import Fault, Refusal, RefusedError
 from rbmle.service.api.native import bodies
 from rbmle.service.api.native.bodies import fault
 from rbmle.service.api.operations import Operations
@@ -74,11 +74,11 @@ TABLE = table_of(
 )
 
 
-def _table(parts: Parts, query: bytes) -> tuple[Table, Parts] | Problem:
+def _table(parts: Segments, query: bytes) -> tuple[EndpointTable, Segments] | Refusal:
     return TABLE, parts[1:]
 
 
-def _refuse(problem: Problem, path: bytes) -> Reply:
+def _refuse(problem: Refusal, path: bytes) -> Reply:
     headers = ((b"allow", ", ".join(problem.allow).encode()),) if problem.allow else ()
     return Reply(problem.status, bodies.encode_problem(problem), headers)
 

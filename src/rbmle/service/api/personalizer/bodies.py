@@ -10,15 +10,15 @@ from rbmle.service.api.decoding import BodyError, decoded, target_of
 from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
 from rbmle.service.api.personalizer.wire import (
-    ActionBody,
     Checked,
-    RankAnswerBody,
-    RankBody,
-    RewardBody,
-    SlotAnswerBody,
-    SlotsRankAnswerBody,
-    SlotsRankBody,
-    SlotsRewardBody,
+    PersonalizerAction,
+    PersonalizerRank,
+    PersonalizerRankAnswer,
+    PersonalizerReward,
+    PersonalizerSlotAnswer,
+    PersonalizerSlotsRank,
+    PersonalizerSlotsRankAnswer,
+    PersonalizerSlotsReward,
 )
 from rbmle.service.deciding.requests import (
     ONLY_SLOT,
@@ -30,7 +30,7 @@ from rbmle.service.deciding.requests import (
     RewardRequest,
     Slot,
 )
-from rbmle.service.log.records import NO_FEATURES, Features
+from rbmle.service.log.records import NO_FEATURES, RawFeatures
 
 NAMES = {
     "event": "eventId",
@@ -41,12 +41,12 @@ NAMES = {
     "values": "reward",
 }
 
-_RANK = msgspec.json.Decoder(RankBody[ActionBody, Checked])
-_PACKED_RANK = msgspec.json.Decoder(RankBody[Action, Features])
-_SLOTS_RANK = msgspec.json.Decoder(SlotsRankBody[ActionBody, Checked])
-_PACKED_SLOTS_RANK = msgspec.json.Decoder(SlotsRankBody[Action, Features])
-_REWARD = msgspec.json.Decoder(RewardBody)
-_SLOTS_REWARD = msgspec.json.Decoder(SlotsRewardBody)
+_RANK = msgspec.json.Decoder(PersonalizerRank[PersonalizerAction, Checked])
+_PACKED_RANK = msgspec.json.Decoder(PersonalizerRank[Action, RawFeatures])
+_SLOTS_RANK = msgspec.json.Decoder(PersonalizerSlotsRank[PersonalizerAction, Checked])
+_PACKED_SLOTS_RANK = msgspec.json.Decoder(PersonalizerSlotsRank[Action, RawFeatures])
+_REWARD = msgspec.json.Decoder(PersonalizerReward)
+_SLOTS_REWARD = msgspec.json.Decoder(PersonalizerSlotsReward)
 
 
 def decode_rank(body: bytes) -> RankRequest:
@@ -121,16 +121,18 @@ def decode_activate(event: str) -> ActivateRequest:
 
 def encode_rank(answer: RankAnswer) -> bytes:
     """Return the answer of POST /rank."""
-    return msgspec.json.encode(RankAnswerBody(list(answer.ranking), answer.event, answer.chosen))
+    return msgspec.json.encode(
+        PersonalizerRankAnswer(list(answer.ranking), answer.event, answer.chosen)
+    )
 
 
 def encode_slots_rank(answer: RankAnswer) -> bytes:
     """Return the answer of POST /multislot/rank."""
-    slots = [SlotAnswerBody(slot.id, slot.chosen) for slot in answer.slots]
-    return msgspec.json.encode(SlotsRankAnswerBody(slots, answer.event))
+    slots = [PersonalizerSlotAnswer(slot.id, slot.chosen) for slot in answer.slots]
+    return msgspec.json.encode(PersonalizerSlotsRankAnswer(slots, answer.event))
 
 
-def _listed(features: Features | UnsetType) -> Features:
+def _listed(features: RawFeatures | UnsetType) -> RawFeatures:
     """Return features that are there, though a client may say null for none."""
     if isinstance(features, UnsetType) or bytes(features) == b"null":
         return NO_FEATURES

@@ -6,15 +6,15 @@ from rbmle.service.api.base import (
     BYTES,
     Dialect,
     Endpoint,
-    Parts,
+    EndpointTable,
     Reply,
-    Table,
+    Segments,
     changing,
     deciding,
     reading,
     table_of,
 )
-from rbmle.service.api.faults import Problem
+from rbmle.service.api.faults import Refusal
 from rbmle.service.api.paths import parameters
 from rbmle.service.api.personalizer import bodies
 from rbmle.service.api.personalizer import operating as do
@@ -73,7 +73,7 @@ def _endpoints(version: Version) -> dict[str, Endpoint]:
     }
 
 
-def _v1(version: Version) -> Table:
+def _v1(version: Version) -> EndpointTable:
     nothing = do.evaluate_nothing
     return table_of(
         {
@@ -85,7 +85,7 @@ def _v1(version: Version) -> Table:
     )
 
 
-def _v2022(version: Version) -> Table:
+def _v2022(version: Version) -> EndpointTable:
     listed, no_importance = partial(do.list_none, version), do.find_no_importance
     return table_of(
         {
@@ -114,7 +114,7 @@ TABLES = {
 }
 
 
-def _table(parts: Parts, query: bytes) -> tuple[Table, Parts] | Problem:
+def _table(parts: Segments, query: bytes) -> tuple[EndpointTable, Segments] | Refusal:
     version = IN_PATH.get(parts[1].lower()) if len(parts) > 1 else None
     if version is not None:
         return TABLES[version], parts[2:]
@@ -130,7 +130,7 @@ def _table(parts: Parts, query: bytes) -> tuple[Table, Parts] | Problem:
     return TABLES[Version.V2022], parts[1:]
 
 
-def _refuse(problem: Problem, path: bytes) -> Reply:
+def _refuse(problem: Refusal, path: bytes) -> Reply:
     headers = tuple((name.encode(), value.encode()) for name, value in error_headers(problem))
     return Reply(problem.status, encode_problem(problem, version_of(path)), headers)
 

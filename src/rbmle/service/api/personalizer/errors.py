@@ -4,7 +4,7 @@ from enum import Enum
 
 import msgspec
 
-from rbmle.service.api.faults import Fault, Problem
+from rbmle.service.api.faults import Fault, Refusal
 from rbmle.service.api.personalizer.versions import Version
 
 
@@ -64,12 +64,12 @@ CODES = {
 
 def problem(
     code: ErrorCode, message: str, *, target: str | None = None, allow: tuple[str, ...] = ()
-) -> Problem:
+) -> Refusal:
     """Return a refusal with one of Personalizer's codes."""
-    return Problem(status=code.status, code=code.code, message=message, target=target, allow=allow)
+    return Refusal(status=code.status, code=code.code, message=message, target=target, allow=allow)
 
 
-def fault(what: Fault, message: str) -> Problem:
+def fault(what: Fault, message: str) -> Refusal:
     """Return a refusal for what can go wrong around any request."""
     return problem(CODES[what], message)
 
@@ -89,18 +89,18 @@ class _Body(msgspec.Struct):
     error: _Error
 
 
-def encode_problem(refusal: Problem, version: Version) -> bytes:
+def encode_problem(refusal: Refusal, version: Version) -> bytes:
     """Return the error object; v1.0 has three codes, and the finer one stands inside."""
     return msgspec.json.encode(_Body(error=_error(refusal, version)))
 
 
-def error_headers(refusal: Problem) -> tuple[tuple[str, str], ...]:
+def error_headers(refusal: Refusal) -> tuple[tuple[str, str], ...]:
     """Return the headers that go with an error."""
     allow = (("allow", ", ".join(refusal.allow)),) if refusal.allow else ()
     return (("x-ms-error-code", refusal.code), *allow)
 
 
-def _error(refusal: Problem, version: Version) -> _Error:
+def _error(refusal: Refusal, version: Version) -> _Error:
     code, inner = refusal.code, None
     if version is Version.V1_0 and not code.isdigit():
         code = _high_level(refusal.status)

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from rbmle.service.api.decoding import decoded
-from rbmle.service.api.faults import Problem, RefusedError
+from rbmle.service.api.faults import Refusal, RefusedError
 from rbmle.service.api.personalizer.bodies import refusing
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
 from rbmle.service.api.personalizer.versions import Version
@@ -82,7 +82,7 @@ def decode_configuration(body: bytes, before: ServiceConfiguration) -> ServiceCo
     return after
 
 
-def refusal_of(error: ConfigurationError) -> Problem:
+def refusal_of(error: ConfigurationError) -> Refusal:
     """Return the refusal of a setting out of its range."""
     code = _CODES.get(error.field, ErrorCode.INVALID_SERVICE_CONFIGURATION)
     return problem(code, str(error), target=NAMES[error.field])

@@ -24,14 +24,16 @@ AnyAction = TypeVar("AnyAction")  # with features that are checked, or as they w
 AnyFeatures = TypeVar("AnyFeatures")  # Checked or Raw
 
 
-class ActionBody(Struct, frozen=True):
+class PersonalizerAction(Struct, frozen=True):
     """What may be chosen."""
 
     id: Id
     features: list[Features]
 
 
-class RankBody(Struct, Generic[AnyAction, AnyFeatures], frozen=True, kw_only=True, rename="camel"):
+class PersonalizerRank(
+    Struct, Generic[AnyAction, AnyFeatures], frozen=True, kw_only=True, rename="camel"
+):
     """POST /rank; clients of some languages send null for what they leave out."""
 
     actions: Annotated[list[AnyAction], _ACTIONS]
@@ -41,7 +43,7 @@ class RankBody(Struct, Generic[AnyAction, AnyFeatures], frozen=True, kw_only=Tru
     defer_activation: bool | None = None
 
 
-class SlotBody(Struct, Generic[AnyFeatures], frozen=True, kw_only=True, rename="camel"):
+class PersonalizerSlot(Struct, Generic[AnyFeatures], frozen=True, kw_only=True, rename="camel"):
     """A slot of POST /multislot/rank."""
 
     id: Id
@@ -50,19 +52,19 @@ class SlotBody(Struct, Generic[AnyFeatures], frozen=True, kw_only=True, rename="
     excluded_actions: list[str] | None = None
 
 
-class SlotsRankBody(
+class PersonalizerSlotsRank(
     Struct, Generic[AnyAction, AnyFeatures], frozen=True, kw_only=True, rename="camel"
 ):
     """POST /multislot/rank."""
 
     actions: Annotated[list[AnyAction], _ACTIONS]
-    slots: Annotated[list[SlotBody[AnyFeatures]], _SLOTS]
+    slots: Annotated[list[PersonalizerSlot[AnyFeatures]], _SLOTS]
     context_features: AnyFeatures | UnsetType = UNSET
     event_id: Id | None = None
     defer_activation: bool | None = None
 
 
-class RankAnswerBody(Struct, frozen=True, rename="camel"):
+class PersonalizerRankAnswer(Struct, frozen=True, rename="camel"):
     """The answer of POST /rank."""
 
     ranking: list[RankedAction]
@@ -70,37 +72,37 @@ class RankAnswerBody(Struct, frozen=True, rename="camel"):
     reward_action_id: str
 
 
-class SlotAnswerBody(Struct, frozen=True, rename="camel"):
+class PersonalizerSlotAnswer(Struct, frozen=True, rename="camel"):
     """What was chosen for a slot."""
 
     id: str
     reward_action_id: str
 
 
-class SlotsRankAnswerBody(Struct, frozen=True, rename="camel"):
+class PersonalizerSlotsRankAnswer(Struct, frozen=True, rename="camel"):
     """The answer of POST /multislot/rank."""
 
-    slots: list[SlotAnswerBody]
+    slots: list[PersonalizerSlotAnswer]
     event_id: str
 
 
-class RewardBody(Struct, frozen=True):
+class PersonalizerReward(Struct, frozen=True):
     """POST /events/{id}/reward."""
 
     value: Reward
 
 
-class SlotRewardBody(Struct, frozen=True, rename="camel"):
+class PersonalizerSlotReward(Struct, frozen=True, rename="camel"):
     """The reward of a slot."""
 
     slot_id: Id
     value: Reward
 
 
-class SlotsRewardBody(Struct, frozen=True):
+class PersonalizerSlotsReward(Struct, frozen=True):
     """POST /multislot/events/{id}/reward."""
 
-    reward: Annotated[list[SlotRewardBody], Meta(min_length=1, max_length=MOST_SLOTS)]
+    reward: Annotated[list[PersonalizerSlotReward], Meta(min_length=1, max_length=MOST_SLOTS)]
 
 
 class PolicyBody(Struct, frozen=True):
