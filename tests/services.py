@@ -56,13 +56,13 @@ class Proposal:
 class Service(FrontEnd):
     """A front end whose learner is a thread beside it."""
 
-    def __init__(self, start: Start, told: Callable[[str], None]) -> None:
-        """Open the log and begin to learn; `told` hears what is worth a line."""
+    def __init__(self, start: Start, notify: Callable[[str], None]) -> None:
+        """Open the log and begin to learn; `notify` is given each line for the operator."""
         start.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = str(start.data / LOG_FILE)
         log, publications = open_log(start.log or beside), open_publications(beside)
         try:
-            self.learner = LogLearner(log, publications, start, told)
+            self.learner = LogLearner(log, publications, start, notify)
             self.learner.prepare()
         except BaseException:
             log.close()
@@ -106,7 +106,7 @@ class Service(FrontEnd):
 @contextmanager
 def running(start: Start) -> Iterator[Service]:
     """Yield a service that is ready."""
-    with Service(start, told=lambda message: None) as service:
+    with Service(start, notify=lambda message: None) as service:
         wait_until(lambda: service.problem is None)
         yield service
 

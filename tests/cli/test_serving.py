@@ -43,6 +43,6 @@ def test_the_greeting_shows_no_password(capsys: pytest.CaptureFixture[str]) -> N
     settings = Settings(log="postgresql://me:s3cret@db.example/x")
     _welcome(settings, "http://127.0.0.1:8080")
     said = capsys.readouterr().err
-    assert "remembers in postgresql://me:***@db.example/x" in said
+    assert "its log is in postgresql://me:***@db.example/x" in said
     assert "s3cret" not in said
     assert "s3cret" not in repr(settings.start())

@@ -58,7 +58,7 @@ def serving(folder: Path) -> Iterator[Served]:
     finally:
         process.kill()
         process.wait()
-    assert "unforeseen" not in said.read_text(), said.read_text()
+    assert "unexpected error" not in said.read_text(), said.read_text()
 
 
 def _address(process: "subprocess.Popen[bytes]", said: Path) -> str:

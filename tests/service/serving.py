@@ -157,7 +157,7 @@ def serving(
     seconds: float | None = PATIENCE,
 ) -> Iterator[Site]:
     """Yield a site whose log has `seconds` to store something, or as many as in production."""
-    service = Service(small_start(folder), told=lambda message: None)
+    service = Service(small_start(folder), notify=lambda message: None)
     keys = KeyRing(folder / "keys.json") if has_keys else None
     app = Application(service, keys, budget)
     site = Site(service, app, Gate(service), is_direct)

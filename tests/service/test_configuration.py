@@ -76,7 +76,7 @@ def test_durations_are_read_in_all_units(text: str, seconds: float) -> None:
     ],
 )
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
+    with pytest.raises(ValueError, match="is not a duration"):
         parse_duration(text)
 
 
@@ -109,7 +109,7 @@ def test_dates_are_read_as_clients_send_them(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "0001-01-01T00:00:00+10:00", "2019-13-01"])
 def test_what_is_no_date_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no date"):
+    with pytest.raises(ValueError, match="is not a date"):
         parse_date(text)
 
 
@@ -153,7 +153,7 @@ def test_a_record_from_before_there_was_settle_keeps_its_meaning() -> None:
     [
         ({"reward_wait_time": "PT4S"}, "reward_wait_time", "from PT5S to P2D"),
         ({"reward_wait_time": "P2DT1S"}, "reward_wait_time", "from PT5S to P2D"),
-        ({"reward_wait_time": "ten"}, "reward_wait_time", "no duration"),
+        ({"reward_wait_time": "ten"}, "reward_wait_time", "not a duration"),
         ({"default_reward": 1.5}, "default_reward", "from -1 to 1"),
         ({"default_reward": float("nan")}, "default_reward", "from -1 to 1"),
         ({"default_reward": "1"}, "default_reward", "float"),
@@ -167,7 +167,7 @@ def test_a_record_from_before_there_was_settle_keeps_its_meaning() -> None:
         ({"model_export_frequency": "PT0S"}, "model_export_frequency", "longer than nothing"),
         ({"model_retrain_days": 8, "log_retention_days": 7}, "model_retrain_days", "from 0 to"),
         ({"auto_optimization_frequency": "PT1H"}, "auto_optimization_frequency", "a day or longer"),
-        ({"auto_optimization_start_date": "soon"}, "auto_optimization_start_date", "no date"),
+        ({"auto_optimization_start_date": "soon"}, "auto_optimization_start_date", "not a date"),
         ({"is_auto_optimization_enabled": 1}, "is_auto_optimization_enabled", "bool"),
     ],
 )

@@ -49,7 +49,7 @@ def test_without_a_file_the_model_is_that_of_the_log() -> None:
     [
         ("prot = 1", "unknown field `prot`"),
         ("port = 'a'", "at `\\$.port`"),
-        ("port = ", "is no TOML"),
+        ("port = ", "is not valid TOML"),
         ("[configuration]\nexploration = 2", "configuration.exploration"),
         ("policy = 'best'", "best"),
         ("work_per_second = -1", "`work_per_second` must be 0 or more, got -1"),

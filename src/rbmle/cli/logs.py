@@ -74,7 +74,7 @@ def verify_log(data: DataFolder = None, log: LogURL = None) -> None:
             with _progress(opened.last(), console) as step:
                 found = survey(opened, data, step)
         except KeyboardInterrupt:
-            _say("Stopped. Nothing is known of the log.", console)
+            _say("Stopped. The log was not checked to its end.", console)
             raise typer.Exit(130) from None
         if found.problems:
             for problem in found.problems[:SHOWN]:

@@ -37,8 +37,8 @@ _LISTENING = {
     "port": _option(int, "8080; 0 for a free one."),
     "certificate": _option(str, "TLS: a PEM file."),
     "private_key": _option(str, "TLS: its key, if in another file."),
-    "proxies": _option(str, "Whose X-Forwarded headers are believed."),
-    "no_keys": _option(bool, "Let everybody on this machine ask.", "--no-keys"),
+    "proxies": _option(str, "Whose X-Forwarded headers are trusted."),
+    "no_keys": _option(bool, "Take requests without a key; on 127.0.0.1 only.", "--no-keys"),
 }
 _LEARNING = {
     "policy": _option(str, "As rbmle policies lists them."),
@@ -123,14 +123,16 @@ def _welcome(settings: "Settings", address: str) -> None:
     from rbmle.service.log.errors import masked
 
     place = masked(settings.log or settings.data)
-    lines = [f"rbmle serves at {address}, and remembers in {place}"]
+    lines = [f"rbmle serves at {address}, and its log is in {place}"]
     line = TRY
     if settings.no_keys:
-        lines.append("There are no keys: everybody on this machine may ask.")
+        lines.append("Keys are off: anyone on this machine may call it.")
         line = TRY.replace('-H "Authorization: Bearer $(rbmle key --data {data})" ', "")
     else:
-        lines.append(f"Keys are in {settings.keys_path}, for your eyes only; rbmle key prints one.")
-    lines.append(f"Look at it: {address}/dashboard")
+        lines.append(
+            f"Keys are in {settings.keys_path}, readable by you alone; `rbmle key` prints one."
+        )
+    lines.append(f"Dashboard: {address}/dashboard")
     lines.append(f"Try it: {line.format(data=settings.data, address=address)}")
     _tell("\n".join(lines))
 

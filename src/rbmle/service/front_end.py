@@ -94,7 +94,7 @@ class FrontEnd:
         if self.report.broken:
             return "the learner has stopped; its own log says why"
         if self.writer.failure is not None:
-            return "the log takes nothing; the service's own log says why"
+            return "the log cannot be written; the service's own log says why"
         since = self.writer.writing_since
         if since is not None and time.monotonic() - since > STUCK_SECONDS:
             return f"the log has not answered for {time.monotonic() - since:.0f} s"

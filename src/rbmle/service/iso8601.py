@@ -23,7 +23,7 @@ def parse_duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text)
     if found is None:
         raise ValueError(
-            f"{text!r} is no duration; write it as ISO 8601 does, for example PT10M or P1D"
+            f"{text!r} is not a duration; write it as in ISO 8601, for example PT10M or P1D"
         )
     years, months, weeks, days, hours, minutes = (int(part or 0) for part in found.groups()[:6])
     try:
@@ -34,9 +34,7 @@ def parse_duration(text: str) -> timedelta:
             seconds=float(found[7] or 0),
         )
     except OverflowError:
-        raise ValueError(
-            f"{text!r} is longer than any clock runs; give a shorter duration"
-        ) from None
+        raise ValueError(f"{text!r} is too long; give a shorter duration") from None
 
 
 def format_duration(duration: timedelta) -> str:
@@ -64,7 +62,7 @@ def parse_date(text: str) -> datetime:
         return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{text!r} is no date; write it as ISO 8601 does, for example 2019-01-19T00:00:00Z"
+            f"{text!r} is not a date; write it as in ISO 8601, for example 2019-01-19T00:00:00Z"
         ) from None
 
 

@@ -130,7 +130,7 @@ def read_settings(path: Path | None, given: dict[str, Any]) -> Settings:
         except OSError as error:
             raise SettingError(f"{path} cannot be read: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingError(f"{path} is no TOML: {error}; see docs/service.md") from None
+            raise SettingError(f"{path} is not valid TOML: {error}; see docs/service.md") from None
     values |= {name: value for name, value in given.items() if value is not None}
     try:
         return msgspec.convert(values, Settings)

@@ -40,7 +40,7 @@ ANYTHING = msgspec.json.Decoder()
     ],
 )
 def test_what_is_no_json_is_refused(body: bytes) -> None:
-    with pytest.raises(BodyError, match="no JSON") as caught:
+    with pytest.raises(BodyError, match="not valid JSON") as caught:
         decoded(ANYTHING, body)
     assert not caught.value.is_json
 

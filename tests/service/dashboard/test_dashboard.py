@@ -74,7 +74,7 @@ def test_a_wrong_key_opens_nothing() -> None:
             answer = sign_in(client, key)
             assert answer.status_code == 401
             assert "set-cookie" not in answer.headers
-            assert "no key of this service" in answer.text
+            assert "This key may not see the dashboard" in answer.text
 
 
 def test_who_fails_too_often_must_wait_unless_the_key_is_right() -> None:

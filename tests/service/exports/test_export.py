@@ -526,7 +526,7 @@ def test_mistakes_get_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> 
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "log.db").write_text("It was a dark and stormy night. " * 100)
     assert "there is no log in" in failure("verify", "--data", tmp_path)
-    assert "is no SQLite file" in failure("verify", "--data", tmp_path / "text")
+    assert "is not an SQLite file" in failure("verify", "--data", tmp_path / "text")
     assert "give --data FOLDER or --log URL" in failure("export", *out)
     assert "--log cannot be used" in failure("export", "--log", "mysql://host/log", *out)
     assert not (tmp_path / "out.parquet").exists()

@@ -318,9 +318,9 @@ def test_a_port_in_use_is_told_before_the_application_starts(server: int) -> Non
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"host": ""}, "host '' is no name"),
-        ({"host": "[::1]"}, "such as 127.0.0.1, ::1"),
-        ({"host": "http://a"}, "is no name and no address"),
+        ({"host": ""}, "host '' is neither a name"),
+        ({"host": "[::1]"}, "give 127.0.0.1, ::1"),
+        ({"host": "http://a"}, "is neither a name nor an address"),
         ({"port": 65_536}, "port 65536 does not exist"),
         ({"port": -1}, "port -1 does not exist"),
         ({"private_key": Path("key")}, "but no certificate"),
@@ -379,7 +379,7 @@ def test_tls_is_spoken_and_a_slow_handshake_is_closed(tmp_path: Path) -> None:
             assert answered(client).startswith(b"HTTP/1.1 408")
         received(half)
         assert time.monotonic() - begun < 2 * HEAD_SECONDS + LATE
-    with pytest.raises(ServerError, match="are no certificate and its private key"):
+    with pytest.raises(ServerError, match="are not a certificate and its private key"):
         Server(echo, replace(binding, private_key=certificate), print)
     with pytest.raises(ServerError, match="cannot be read: No such file"):
         Server(echo, replace(binding, private_key=tmp_path / "none"), print)

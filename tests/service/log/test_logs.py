@@ -218,7 +218,11 @@ def test_files_that_are_no_log_of_ours_are_refused_and_left_alone(tmp_path: Path
     SQLiteLog(later).close()
     with closing(sqlite3.connect(later)) as connection:
         connection.execute("PRAGMA user_version = 7")
-    messages = {foreign: "another program", text: "no SQLite file", later: "has format 7.*knows 1"}
+    messages = {
+        foreign: "another program",
+        text: "is not an SQLite file",
+        later: "has format 7.*knows 1",
+    }
     for path, message in messages.items():
         before = path.read_bytes()
         for is_read_only in (False, True):

@@ -22,7 +22,7 @@ _SCOPES = {
 
 @dataclass(slots=True)
 class Admission:
-    """Looks at keys; without any, everybody may ask."""
+    """Checks keys; without any, everybody is admitted."""
 
     keys: KeyRing | None
     throttle: Throttle = field(default_factory=Throttle)
@@ -37,7 +37,7 @@ class Admission:
         presented = _presented(headers)
         scope = None if presented is None else self.keys.scope_of(presented)
         if scope is None:
-            raise RefusedError(self._stranger(dialect, address, has_key=presented is not None))
+            raise RefusedError(self._unknown_key(dialect, address, has_key=presented is not None))
         if not scope.covers(needed):
             message = f"this is a key of scope `{scope.value}`; use one of scope {_SCOPES[needed]}"
             raise RefusedError(dialect.fault(Fault.FORBIDDEN, message))
@@ -56,7 +56,7 @@ class Admission:
             problem = dialect.fault(Fault.THROTTLED, message)
             raise RefusedError(replace(problem, retry_after=seconds))
 
-    def _stranger(self, dialect: Dialect, address: str, *, has_key: bool) -> Refusal:
+    def _unknown_key(self, dialect: Dialect, address: str, *, has_key: bool) -> Refusal:
         """Return the refusal of who has no key of ours; wrong keys are counted, right ones never are."""
         now = time.monotonic()
         seconds = self.throttle.retry_after(address, now)
@@ -67,7 +67,7 @@ class Admission:
             self.throttle.failed(address, now)
         return dialect.fault(
             Fault.UNAUTHORIZED,
-            "there is no key, or it is none of this service; send one as "
+            "the key is missing, or is not one of this service; send one as "
             "Authorization: Bearer KEY, or as Ocp-Apim-Subscription-Key: KEY",
         )
 

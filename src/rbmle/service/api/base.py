@@ -145,16 +145,16 @@ class Dialect:
         """Return what is asked, or why that cannot be."""
         parts = segments(path)
         if parts is None:
-            return self.fault(Fault.MALFORMED, "the path is no UTF-8; encode ids as UTF-8")
+            return self.fault(Fault.MALFORMED, "the path is not valid UTF-8; encode ids as UTF-8")
         found = self.table(parts, query)
         if isinstance(found, Refusal):
             return found
         matched = match(*found)
         if matched is None:
-            return self.fault(Fault.NOT_FOUND, f"there is nothing at /{'/'.join(parts)}")
+            return self.fault(Fault.NOT_FOUND, f"there is no resource at /{'/'.join(parts)}")
         methods, id = matched
         if method not in methods:
             allow = tuple(sorted(methods))
-            message = f"{method} is not possible here; there is {', '.join(allow)}"
+            message = f"{method} is not allowed here; allowed are {', '.join(allow)}"
             return replace(self.fault(Fault.METHOD_NOT_ALLOWED, message), allow=allow)
         return Route(methods[method], id)

@@ -49,7 +49,7 @@ def decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         raise BodyError(message, target=target, is_json=True) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BodyError(
-            f"the body is no JSON: {error}; send one JSON object in UTF-8",
+            f"the body is not valid JSON: {error}; send one JSON object in UTF-8",
             target=None,
             is_json=False,
         ) from None

@@ -40,7 +40,9 @@ def resolve(request: Request) -> Resolved:
 def _resolve(method: str, path: bytes, query: bytes) -> Resolved:
     dialect = dialect_of(path)
     if dialect is None:
-        return Resolved(NATIVE, _NOWHERE, NATIVE.fault(Fault.NOT_FOUND, "there is nothing here"))
+        return Resolved(
+            NATIVE, _NOWHERE, NATIVE.fault(Fault.NOT_FOUND, "there is no such resource")
+        )
     route = dialect.route(method, path, query)
     if isinstance(route, Refusal):
         return Resolved(dialect, _NOWHERE, route)

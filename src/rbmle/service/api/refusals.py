@@ -45,12 +45,12 @@ def refusal(dialect: Dialect, operation: str, error: BaseException, path: bytes)
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """Return what kind of fault an error is; None for one that nobody foresaw."""
+    """Return what kind of fault an error is; None for an unexpected one."""
     return next((FAULTS[kind] for kind in FAULTS if isinstance(error, kind)), None)
 
 
 def _problem(dialect: Dialect, operation: str, error: BaseException) -> Refusal:
-    """Return why a request is refused; an unforeseen error is logged, without the request."""
+    """Return why a request is refused; an unexpected error is logged, without the request."""
     if isinstance(error, RefusedError):
         return error.problem
     if isinstance(error, RequestError):
@@ -59,8 +59,12 @@ def _problem(dialect: Dialect, operation: str, error: BaseException) -> Refusal:
     what = fault_of(error)
     if what is None:
         frames = traceback.format_tb(error.__traceback__)  # the message may have features in it
-        _log.error("unforeseen", operation=operation, error=type(error).__name__, frames=frames)
-        return dialect.fault(Fault.INTERNAL, "the service has a fault of its own; its log has more")
-    message = error.told if isinstance(error, LogUnavailable) else str(error)
+        _log.error(
+            "unexpected error", operation=operation, error=type(error).__name__, frames=frames
+        )
+        return dialect.fault(
+            Fault.INTERNAL, "the service failed on this request; its own log says why"
+        )
+    message = error.public_message if isinstance(error, LogUnavailable) else str(error)
     problem = dialect.fault(what, message)
     return replace(problem, retry_after=RETRY_SECONDS) if what is Fault.UNAVAILABLE else problem

@@ -51,10 +51,10 @@ class Access:
         key = parse_qs(body.decode(errors="replace")).get("key", [""])[0].strip()
         if not may_look(guard, key):
             if wait := throttle.retry_after(address, now):
-                problem = f"Too many keys were wrong. Try again in {wait} s."
+                problem = f"Too many wrong keys. Try again in {wait} s."
                 return html(login(problem), 429, {"retry-after": str(wait)})
             throttle.failed(address, now)
-            problem = "This is no key of this service that may look. Check it, and try again."
+            problem = "This key may not see the dashboard. Check it, and try again."
             return html(login(problem), 401)
         return _with_cookie(redirect(PATH), request, self.sessions.open(key, now), LIFETIME_SECONDS)
 

@@ -22,7 +22,7 @@ def headline(overview: Overview) -> Headline:
     summary = overview.summary
     if not summary.decisions:
         return Headline(
-            text="No decision yet.", verdict="Send the first one, and this page begins to move."
+            text="No decision yet.", verdict="It is shown here as soon as the first one is made."
         )
     if overview.learning_mode == LearningMode.LOGGING_ONLY:
         return Headline(

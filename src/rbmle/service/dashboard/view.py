@@ -160,7 +160,7 @@ def _worth(found: Comparison) -> str:
     worth = f"worth {words.counted(round(found.effective), 'play')}"
     if not 0 < found.coverage < 1:
         return worth
-    return f"{worth}, from {words.percent(found.coverage)} of all; the others do not tell"
+    return f"{worth}, from {words.percent(found.coverage)} of all plays; the others say nothing about it"
 
 
 def _range(summary: StatisticsSummary) -> tuple[float, float]:
@@ -235,9 +235,9 @@ def _rewards(overview: Overview) -> TableRows:
             ("Joined", "plays settled with a reward that was sent", counts.joined),
             ("Defaulted", "plays settled with the default: none came in time", counts.defaulted),
             ("Pending", "events that are not settled yet, and count nowhere", overview.pending),
-            ("Late", "rewards after the time for them", counts.late),
+            ("Late", "rewards after the wait time", counts.late),
             ("Duplicate", "rewards of a slot that had one", counts.duplicate),
-            ("Orphan", "rewards of an event that never was", counts.orphan),
+            ("Orphan", "rewards for an unknown event", counts.orphan),
             ("Not activated", "deferred events that were never shown", counts.unactivated),
         )
     ]

@@ -175,7 +175,7 @@ def _distinct(ids: Sequence[str], where: str) -> set[str]:
         _check_id(id, (where, place, "id"), "the id")
         if id in seen:
             raise RequestError(
-                (where, place, "id"), f"{id!r} is there twice; ids must be different"
+                (where, place, "id"), f"{id!r} is given twice; ids must be different"
             )
         seen.add(id)
     return seen

@@ -35,7 +35,7 @@ class Binding:
     port: int = 8080  # 0 for one that is free
     certificate: Path | None = None  # a chain in PEM; None for plain HTTP
     private_key: Path | None = None  # None if it is in the certificate's file
-    proxies: str = ""  # addresses and networks whose X-Forwarded headers are believed, or *
+    proxies: str = ""  # addresses and networks whose X-Forwarded headers are trusted, or *
     head_seconds: float = 10.0  # from a connection's opening or its next first byte to a whole head
     keep_alive_seconds: int = 60  # between an answer and the next first byte
     graceful_seconds: int = 10  # for running requests at the end
@@ -45,7 +45,7 @@ class Binding:
         """Refuse what cannot be."""
         if not self.host or set(self.host) & set("[]/ "):
             raise ServerError(
-                f"host {self.host!r} is no name and no address; give one such as 127.0.0.1, ::1 or localhost"
+                f"host {self.host!r} is neither a name nor an address; give 127.0.0.1, ::1 or localhost"
             )
         if not 0 <= self.port <= 65_535:
             raise ServerError(
@@ -144,7 +144,7 @@ def tls_of(binding: Binding) -> ssl.SSLContext | None:
         context.load_cert_chain(binding.certificate, key, password=lambda: "")  # nobody is asked
     except ssl.SSLError as error:
         raise ServerError(
-            f"{binding.certificate} and {key} are no certificate and its private key "
+            f"{binding.certificate} and {key} are not a certificate and its private key "
             f"({error.reason or 'no PEM'}); give both in PEM, the key without a password"
         ) from None
     except OSError as error:
@@ -160,5 +160,5 @@ def _check_proxies(proxies: str) -> None:
             proxy == "*" or ip_network(proxy)
         except ValueError:
             raise ServerError(
-                f"proxy {proxy!r} is no address and no network; give some as 10.0.0.1, 10.0.0.0/8, or *"
+                f"proxy {proxy!r} is neither an address nor a network; give 10.0.0.1, 10.0.0.0/8 or *"
             ) from None

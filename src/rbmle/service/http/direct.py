@@ -203,7 +203,7 @@ def _find(url: bytes) -> tuple[bytes, bytes] | None:
 
 
 def addresses(proxies: str) -> AddressOf:
-    """Return how the address of a client is found; what `proxies` say of it in headers is believed."""
+    """Return how the address of a client is found; what `proxies` say of it in headers is trusted."""
     if not proxies:
         return lambda client, _: client[0] if client else ""
     proxied = ProxyHeadersMiddleware(_ignore, proxies)  # type: ignore[arg-type]  # as any application

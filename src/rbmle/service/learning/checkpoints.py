@@ -127,8 +127,8 @@ def read(path: Path) -> tuple[CheckpointState, bytes]:
         state = msgspec.json.decode(zipped.read(_STATE), type=CheckpointState)
         if (state.format, state.version) != (FORMAT, VERSION):
             raise ValueError(f"it is {state.format} {state.version}, not {FORMAT} {VERSION}")
-        told = ServiceConfiguration.from_record(state.joined.configuration)
-        state.joined.configuration = told.to_json()  # which may have had fewer settings
+        known = ServiceConfiguration.from_record(state.joined.configuration)
+        state.joined.configuration = known.to_json()  # which may have had fewer settings
         decoder = msgspec.json.Decoder(dict[str, Pending])
         raw: Any = zipped.open(_PENDING)  # lines are long, and its own way to read them is slow
         with BufferedReader(raw, BUFFER) as lines:

@@ -49,7 +49,7 @@ class Counts(msgspec.Struct, kw_only=True):
     unactivated: int = 0  # events that were never shown
     duplicate: int = 0  # rewards of a slot that had one
     late: int = 0  # rewards of an event that was closed
-    orphan: int = 0  # rewards of an event that never was
+    orphan: int = 0  # rewards for an unknown event
 
 
 class Joined(msgspec.Struct, kw_only=True):

@@ -53,15 +53,15 @@ class Joiner:
     foresight: Foresight = field(default_factory=Foresight)
     _deadlines: Deadlines = field(init=False)
     _due: list[str] = field(init=False, default_factory=list)  # to be closed, the first one last
-    _hopes: list[tuple[int, str]] = field(init=False)  # of early rewards, a heap too
+    _early_ends: list[tuple[int, str]] = field(init=False)  # of early rewards, a heap too
     _recent: DecisionCache = field(init=False)
 
     def __post_init__(self) -> None:
         """List what waits."""
         self._recent = DecisionCache(self.log)
         self._deadlines = Deadlines(self.pending)
-        self._hopes = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
-        heapq.heapify(self._hopes)
+        self._early_ends = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
+        heapq.heapify(self._early_ends)
 
     @property
     def joined(self) -> Joined:
@@ -116,8 +116,8 @@ class Joiner:
             return True
         if self._deadlines.first is not None and self._deadlines.first <= self.time:
             return True
-        while self._hopes and self._hopes[0][0] <= self.time:
-            _, event = heapq.heappop(self._hopes)
+        while self._early_ends and self._early_ends[0][0] <= self.time:
+            _, event = heapq.heappop(self._early_ends)
             self._give_up(event)
         return False
 
@@ -160,9 +160,9 @@ class Joiner:
     @property
     def next_deadline(self) -> int | None:
         """Return the time at which something is over, if nothing else happens; None if nothing waits."""
-        hopes = [time for time, _ in self._hopes[:1]]
+        ends = [time for time, _ in self._early_ends[:1]]
         first = self._deadlines.first
-        return min(hopes if first is None else [first, *hopes], default=None)
+        return min(ends if first is None else [first, *ends], default=None)
 
     @property
     def _sums(self) -> bool:
@@ -240,7 +240,7 @@ class Joiner:
             self.counts.duplicate += not is_late
             return
         self.early.setdefault(event, []).append(Early(self.time, values))
-        heapq.heappush(self._hopes, (self.time + EARLY, event))
+        heapq.heappush(self._early_ends, (self.time + EARLY, event))
 
     def _count(self, pending: Pending, values: dict[str, float], time: int) -> None:
         """Add rewards to those of an event, where they are summed; else only the first counts."""

@@ -44,13 +44,13 @@ class LogLearner:
     """Folds what is in the log, one record after the other, until it is told to stop."""
 
     def __init__(
-        self, log: Log, publications: Publications, start: Start, told: Callable[[str], None]
+        self, log: Log, publications: Publications, start: Start, notify: Callable[[str], None]
     ) -> None:
-        """Make it; `run` does the work. `told` hears what is worth a line."""
+        """Make it; `run` does the work. `notify` is given each line for the operator."""
         self.log = log
         self.publications = publications
         self.start = start
-        self.told = told
+        self.notify = notify
         self.statistics = Statistics()
         self.fold = Fold(log=log, make=ModelSettings.from_json, watcher=self.statistics)
         self._reading, self._ticking = Outage("read the log"), Outage("write that time passes")
@@ -99,7 +99,7 @@ class LogLearner:
         settings = settings_of(self.log)
         assert settings.model is not None  # every log begins with one
         if settings.model.notice is not None:
-            self.told(settings.model.notice)
+            self.notify(settings.model.notice)
         with ThreadPoolExecutor(1) as beside:  # kernels are loaded while the checkpoint is read
             warm = beside.submit(_warm_up, settings.model)
             found = self._restored()
@@ -111,7 +111,7 @@ class LogLearner:
         """Take the lease if it is free; who has it writes what a log begins with."""
         if not self._lease.take():
             return False
-        begin(self.log, self.start, self.told)
+        begin(self.log, self.start, self.notify)
         self._checkpoints.tidy()
         self.is_leading = True
         return True
@@ -132,7 +132,7 @@ class LogLearner:
         for found in self._checkpoints.restore(self.log):
             if found.state is not None:
                 return found
-            self.told(f"{found.path.name} is not used: {found.why}")
+            self.notify(f"{found.path.name} is not used: {found.why}")
         return None
 
     def _go_on(self) -> None:
@@ -178,9 +178,9 @@ class LogLearner:
             return
         if self.is_leading and not self._lease.is_held():
             self.is_leading = False
-            self.told("the lease is lost; another learner may take over")
+            self.notify("the lease is lost; another learner may take over")
         elif not self.is_leading and self._lead():
-            self.told("this learner has the lease now, and publishes")
+            self.notify("this learner has the lease now, and publishes")
 
     def _publish_if_due(self) -> None:
         """Publish what decides, if it has changed, often but not too often."""
@@ -212,7 +212,7 @@ class LogLearner:
             self._report()
 
     def _report(self, broken: str = "") -> None:
-        """Say how it is; if nobody can be told, the next time will do."""
+        """Say how it is; if nobody can be notify, the next time will do."""
         fold, failure = self.fold, self.failure
         records = fold.seq
         try:

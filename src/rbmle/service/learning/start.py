@@ -42,8 +42,8 @@ class Start:
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
-def begin(log: Log, start: Start, told: Callable[[str], None]) -> None:
-    """Write what a new log begins with, or what is to change in an old one; `told` hears what is not."""
+def begin(log: Log, start: Start, notify: Callable[[str], None]) -> None:
+    """Write what a new log begins with, or what is to change in an old one; `notify` is given what is not."""
     before = settings_of(log)
     policy = start.policy or default_policy()
     model = before.model or ModelSettings(
@@ -68,7 +68,7 @@ def begin(log: Log, start: Start, told: Callable[[str], None]) -> None:
         configuration = start.configuration or ServiceConfiguration()
         records.append(Configured(configuration=configuration.to_json()))
     elif differing := _differing(start, before.configuration):
-        told(
+        notify(
             f"[configuration] is for the first start, and no longer what the log has: {differing}. The "
             "service goes on with what the log has. To change it, send PATCH /v1/configuration; to be "
             "rid of this message, take these settings out of the file, or make them the same."

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from rbmle.core.errors import RBMLEError
 
-TOLD = "the log is not available at the moment; send the same request again"  # to clients
+PUBLIC_MESSAGE = "the log is not available at the moment; send the same request again"  # to clients
 
 
 class LogError(RBMLEError):
@@ -36,7 +36,7 @@ class LogUnavailable(LogError):
     ) -> None:
         LogError.__init__(self, message)
         self.may_be_stored = may_be_stored
-        self.told = message if is_public else TOLD
+        self.public_message = message if is_public else PUBLIC_MESSAGE
 
 
 class DuplicateRequest(LogError):

@@ -32,7 +32,7 @@ class MemoryLog:
             raise ValueError("there is no row to append; give one or more")
         self._check_open()
         if self.is_unavailable:
-            raise LogUnavailable("the log in memory was told to fail")
+            raise LogUnavailable("the log in memory is set to fail")
         requests = requests_of(rows)
         known = self._places.keys() & requests
         if known or len(set(requests)) < len(requests):

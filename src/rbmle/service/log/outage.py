@@ -19,20 +19,20 @@ class Failure:
 class Outage:
     """Whether one thing works; a line of the service's own log tells when that changes."""
 
-    def __init__(self, deed: str) -> None:
-        """Watch a deed, such as "write the log"."""
+    def __init__(self, action: str) -> None:
+        """Watch a action, such as "write the log"."""
         self.failure: Failure | None = None  # while it does not work
-        self._deed = deed
+        self._action = action
 
     def failed(self, why: str) -> None:
         """Hear that it did not work; why is for the operator, and may name files and hosts."""
         if self.failure is None:
             self.failure = Failure(time.time(), why)
-            _log.error(f"cannot {self._deed}", why=why)
+            _log.error(f"cannot {self._action}", why=why)
 
     def worked(self) -> None:
         """Hear that it worked."""
         if self.failure is not None:
             seconds = round(time.time() - self.failure.since, 3)
             self.failure = None
-            _log.info(f"can {self._deed} again", after_seconds=seconds)
+            _log.info(f"can {self._action} again", after_seconds=seconds)

@@ -198,10 +198,10 @@ class PostgresLog:
         return [request for (request,) in self._ask(query, requests_of(rows))]
 
     def _unavailable(
-        self, deed: str, error: Exception, rows: tuple[Row, ...] = ()
+        self, action: str, error: Exception, rows: tuple[Row, ...] = ()
     ) -> LogUnavailable:
         return LogUnavailable(
-            f"cannot {deed} the log in {self._place}: {masked(str(error).strip())}; see that the server "
+            f"cannot {action} the log in {self._place}: {masked(str(error).strip())}; see that the server "
             f"runs, and try again",
             may_be_stored=self._unsettled is not None and self._unsettled.rows == rows,
         )

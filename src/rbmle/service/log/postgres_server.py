@@ -56,7 +56,7 @@ def place(url: str) -> str:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise LogRefused(
-            f"{masked(url)} is no address of a PostgreSQL database: {masked(str(error).strip())}; "
+            f"{masked(url)} is not the address of a PostgreSQL database: {masked(str(error).strip())}; "
             "give postgresql://user@host/database"
         ) from None
     return f"{parts.get('dbname') or 'postgres'} at {parts.get('host') or 'localhost'}"

@@ -181,14 +181,14 @@ class SQLiteLog:
             self._writer = None
 
     @contextmanager
-    def _failures(self, deed: str) -> Iterator[None]:
+    def _failures(self, action: str) -> Iterator[None]:
         """Turn SQLite's errors into ours."""
         try:
             yield
         except DAMAGE as error:
             raise self._damaged(error) from error
         except (apsw.Error, OSError) as error:
-            raise LogUnavailable(f"cannot {deed} the log {self._path}: {_said(error)}") from error
+            raise LogUnavailable(f"cannot {action} the log {self._path}: {_said(error)}") from error
 
     def _damaged(self, error: Exception) -> LogDamaged:
         return LogDamaged(

@@ -95,12 +95,12 @@ def connect_writer(path: Path, vfs: str | None, synchronous: str, pages: int) ->
     return connection
 
 
-def _patiently(deed: Callable[[], Result]) -> Result:
+def _patiently(action: Callable[[], Result]) -> Result:
     """Do what SQLite does not wait for while another process does the same."""
     end = time.monotonic() + BUSY_MILLISECONDS / 1000
     while True:
         try:
-            return deed()
+            return action()
         except apsw.BusyError:
             if time.monotonic() > end:
                 raise
@@ -141,7 +141,7 @@ def check_format(connection: apsw.Connection, path: Path) -> bool:
         mark, version = connection.pragma("application_id"), connection.pragma("user_version")
         is_empty = not list(connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1"))
     except apsw.NotADBError:
-        raise LogRefused(f"{path} is no SQLite file, so no log; choose another path") from None
+        raise LogRefused(f"{path} is not an SQLite file; choose another path") from None
     if is_empty and mark == version == 0:
         return True
     if mark != MARK:

@@ -55,9 +55,9 @@ class Writer:
         """Return who is told the seq of the first of some rows once all are on disk: a Future, or `done`."""
         if not rows:
             raise ValueError("there are no rows to write; submit at least one")
-        told: Done = Future() if done is None else done
-        self._calls.put((rows, told))
-        return told
+        awaited: Done = Future() if done is None else done
+        self._calls.put((rows, awaited))
+        return awaited
 
     @property
     def failure(self) -> Failure | None:

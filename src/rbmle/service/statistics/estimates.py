@@ -25,7 +25,7 @@ ROUNDING = 1e-12  # a variance that is a smaller part of the mean square is none
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A mean and its interval of 95 %."""
 
-    value: float | None = None  # None: it cannot be told
+    value: float | None = None  # None: it is not known
     low: float | None = None  # None: there is no interval
     high: float | None = None
     problem: str = ""  # why there is no value, or no interval
@@ -130,5 +130,5 @@ class Sums(msgspec.Struct):
         if self.plays:
             return "it was not chosen yet"
         if self.unsupported:
-            return "cannot be told: what it would play had no chance to be chosen"
+            return "not known: what it would play had no chance of being chosen"
         return "no reward yet"

@@ -54,11 +54,11 @@ _DOCUMENTED = {
 }
 
 _DESCRIPTIONS = {
-    Fault.MALFORMED: "The path or the body cannot be meant",
-    Fault.UNAUTHORIZED: "There is no key, or it is none of ours",
-    Fault.FORBIDDEN: "The key has another scope",
+    Fault.MALFORMED: "The path or the body is not valid",
+    Fault.UNAUTHORIZED: "The key is missing or not valid",
+    Fault.FORBIDDEN: "The scope of the key does not allow this",
     Fault.NOT_FOUND: "There is no such event",
-    Fault.METHOD_NOT_ALLOWED: "The path has other methods",
+    Fault.METHOD_NOT_ALLOWED: "The path does not have this method",
     Fault.TIMEOUT: "The request took too long to arrive",
     Fault.CONFLICT: "The same event or idempotency key came with another body",
     Fault.TOO_LARGE: "The body is too large",

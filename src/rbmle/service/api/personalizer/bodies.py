@@ -107,7 +107,7 @@ def decode_slots_reward(event: str, body: bytes) -> RewardRequest:
             if reward.slot_id in values:
                 raise RequestError(
                     ("reward", place, "slotId"),
-                    f"the slot {reward.slot_id!r} is there twice; send one reward for each",
+                    f"the slot {reward.slot_id!r} is given twice; send one reward for each",
                 )
             values[reward.slot_id] = reward.value
         return RewardRequest(event=event, values=values)

@@ -100,7 +100,7 @@ find_no_evaluation = _refusing(ErrorCode.EVALUATION_NOT_FOUND, "there is no eval
 find_no_importance = _refusing(ErrorCode.RESOURCE_NOT_FOUND, "there is no feature importance {id}")
 delete_no_logs = _refusing(
     ErrorCode.NOT_IMPLEMENTED,
-    "the log is what the model is made of; stop the service and delete its folder",
+    "the model is made from the log; to delete both, stop the service and delete its folder",
 )
 evaluate_nothing = _refusing(
     ErrorCode.NOT_IMPLEMENTED,
