@@ -30,6 +30,7 @@ from rbmle.experiments.tables import (
 from rbmle.experiments.trial import Run
 from rbmle.policies import POLICIES
 from rbmle.studies.published import HORIZONS, PAPER, TABLE_1, TABLE_2
+from tests.browser import CHROMIUM, Browser
 
 HOSTILE = "</script><script>alert('&amp;')</script><img src=x onerror=alert(1)>"
 
@@ -321,6 +322,34 @@ def test_a_report_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
     assert page.count('<figure class="chart">') == 3
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here; apt install chromium")
+def test_a_browser_draws_the_curves_and_follows_the_pointer(
+    tmp_path: Path, browser: Browser
+) -> None:
+    page_of(fake_summary(), tmp_path, PAPER)
+    browser.go((tmp_path / "out" / "report.html").as_uri())
+    browser.wait("document.querySelectorAll('.plot canvas').length == 3")
+    assert inked(browser) > 500
+    assert "after round 15,000" in browser.text(".legend p")
+    browser.run("document.querySelector('.plot').scrollIntoView()")
+    box = browser.run("(({x, y, width, height}) => [x, y, width, height])(" + OVER + ")")
+    x, y, width, height = box
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + width / 2, y=y + height / 2)
+    browser.wait("!document.querySelector('.legend p').textContent.includes('15,000')")
+    browser.run("document.querySelector('.plot').focus()")
+    for name in ("Home", "ArrowRight"):
+        browser.run(
+            f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{key: '{name}'}}))"
+        )
+    assert browser.run("document.querySelector('.plot').getAttribute('aria-valuenow')") != "15000"
+    before = inked(browser)
+    for _ in range(7):
+        browser.run("document.querySelector('.legend button[aria-pressed=true]').click()")
+    assert inked(browser) < before
+    assert browser.problems() == []
+
+
 def test_a_hostile_name_stays_a_name(tmp_path: Path) -> None:
     summary = summarise([run(HOSTILE, HOSTILE, 0, [1, 2], preprocessing=HOSTILE, settings=HOSTILE)])
     page = page_of(summary, tmp_path, title=HOSTILE)
@@ -487,6 +516,23 @@ def entries(table: ReportTable) -> list[list[str]]:
 
 def note(table: ReportTable) -> str:
     return table.rows[0][1][0].note
+
+
+OVER = "document.querySelector('.u-over').getBoundingClientRect()"
+
+
+def inked(browser: Browser) -> int:
+    """Return how many pixels of the first chart have one of the colours of lines."""
+    return int(
+        browser.run(
+            "(() => { const c = document.querySelector('.plot canvas');"
+            " const k = new OffscreenCanvas(c.width, c.height).getContext('2d', {willReadFrequently: true});"
+            " k.drawImage(c, 0, 0); const d = k.getImageData(0, 0, c.width, c.height).data; let n = 0;"
+            " for (let i = 0; i < d.length; i += 4) n += d[i + 3] > 200 &&"
+            " Math.max(d[i], d[i + 1], d[i + 2]) - Math.min(d[i], d[i + 1], d[i + 2]) > 60;"
+            " return n; })()"
+        )
+    )
 
 
 def page_of(

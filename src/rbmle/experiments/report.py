@@ -54,8 +54,8 @@ def write_report(
         lead=escape(_lead(summary)),
         body=_body(summary, published, note) if summary.cells else EMPTY,
         data=_data(summary),
-        css=_asset("page.css"),
-        js=_asset("chart.js"),
+        css=_vendored("uPlot.min.css") + _asset("page.css"),
+        js=_plotting() + _asset("chart.js"),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
@@ -152,9 +152,9 @@ def _charts(summary: Summary) -> str:
     return hint + "".join(
         '<figure class="chart">'
         f"<figcaption>{escape(summary.title(problem))}</figcaption>"
-        '<div class="plot"><svg role="slider" tabindex="0" aria-valuemin="1" '
+        '<div class="plot" role="slider" tabindex="0" aria-valuemin="1" '
         f'aria-valuemax="{problem.horizon}" aria-valuenow="{problem.horizon}" '
-        f'aria-label="Round of {escape(summary.title(problem))}"></svg></div>'
+        f'aria-label="Round of {escape(summary.title(problem))}"></div>'
         '<div class="legend"><p></p><ul></ul></div></figure>'
         for problem in summary.problems
     )
@@ -256,6 +256,18 @@ def _span(numbers: Iterable[int]) -> str:
     """Return the smallest and the largest of numbers."""
     found = sorted(set(numbers)) or [0]
     return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
+
+
+def _plotting() -> str:
+    """Return uPlot with its licence, and without the address that its first line has."""
+    comment, _, code = _vendored("uPlot.iife.min.js").partition("\n")
+    version = comment.partition("(")[2].partition(")")[0]
+    return f"/*! uPlot {version}\n\n{_vendored('uPlot.LICENSE.txt')}*/\n{code}\n"
+
+
+def _vendored(name: str) -> str:
+    """Return a file of others that the page needs."""
+    return (files("rbmle") / "vendored" / name).read_text(encoding="utf-8")
 
 
 def _asset(name: str) -> str:

@@ -221,12 +221,12 @@ def _table(
         columns.append(
             [
                 Entry()
-                if cell is None or number is None
+                if number is None
                 else Entry(
                     text=f"{number:.{digits}f}",
                     is_best=close is not None and _is_close(number, best, close),
                 )
-                for cell, number in zip(cells, numbers, strict=True)
+                for number in numbers
             ]
         )
     titles = [policy_title(policy) for policy in summary.policies]
@@ -271,10 +271,9 @@ def _pair(
     cell: Cell, published: PaperResults, what: Statistic
 ) -> tuple[float | None, float | None]:
     """Return our number and theirs after as many rounds as they played."""
-    numbers = published.means if what == "mean" else published.stds
-    dataset = cell.problem.dataset
     if not published.has(cell.problem):
         return None, None
+    numbers, dataset = published.means if what == "mean" else published.stds, cell.problem.dataset
     return _at(cell, published.horizons[dataset], what), numbers.get(cell.policy, {}).get(dataset)
 
 

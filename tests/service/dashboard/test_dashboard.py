@@ -1,15 +1,10 @@
 """The dashboard: who gets in, what is sent, and how it looks in a real browser."""
 
 import asyncio
-import json
-import os
-import select
-import shutil
 import socket
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,24 +17,24 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
+import rbmle
 from rbmle.service.access.keys import Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.dashboard import Guard, Overview, routes
 from rbmle.service.dashboard import stream as streaming
 from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
-from rbmle.service.dashboard.static_files import FOLDER
+from rbmle.service.dashboard.static_files import FOLDER, VENDORED
 from rbmle.service.dashboard.view import View, view
 from rbmle.service.learning.events import Counts
 from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play
 from rbmle.service.statistics import Statistics
+from tests.browser import CHROMIUM, DESK, PATIENCE, PHONE, Browser, wait_until
 
 KEY = "a-key-that-may-read"
+VENDORED_FOLDER = Path(rbmle.__file__).parent / VENDORED[1]
 NASTY = '<script>alert("1")</script>'
 LONG = "action-with-a-long-name-" + "x" * 200
-CHROMIUM = shutil.which("chromium")
-PHONE, DESK = 390, 1280
-PATIENCE = 60  # seconds, on a machine that has much else to do
 
 
 # Getting in
@@ -255,21 +250,23 @@ def test_a_reader_that_does_not_read_does_not_hold_up_a_stop() -> None:
 
 def test_static_files_are_sent_once() -> None:
     with serving(Fake()) as client:
-        for name in sorted(path.name for path in FOLDER.iterdir()):
+        names = [path.name for folder in (FOLDER, VENDORED_FOLDER) for path in folder.iterdir()]
+        assert {"dashboard.js", "uPlot.iife.min.js"} <= set(names)
+        for name in sorted(names):
             answer = client.get(f"/dashboard/static/{name}")
             assert answer.status_code == 200
             again = client.get(
                 f"/dashboard/static/{name}", headers={"if-none-match": answer.headers["etag"]}
             )
             assert (again.status_code, again.content) == (304, b"")
-        for name in ("", "none.js", "../VENDORED.md", "..%2froutes.py", "../routes.py"):
+        for name in ("", "none.js", "../vendored/README.md", "..%2froutes.py", "../routes.py"):
             assert client.get(f"/dashboard/static/{name}").status_code == 404
 
 
 def test_the_version_and_licence_of_the_chart_library_are_recorded() -> None:
-    version = (FOLDER / "uPlot.iife.min.js").read_text().split("(v")[1].split(")")[0]
-    assert f"| {version} |" in (FOLDER.parent / "VENDORED.md").read_text()
-    assert "The MIT License" in (FOLDER / "uPlot.LICENSE.txt").read_text()
+    version = (VENDORED_FOLDER / "uPlot.iife.min.js").read_text().split("(v")[1].split(")")[0]
+    assert f"| {version} |" in (VENDORED_FOLDER / "README.md").read_text()
+    assert "The MIT License" in (VENDORED_FOLDER / "uPlot.LICENSE.txt").read_text()
 
 
 # What it says
@@ -324,7 +321,7 @@ needs_chromium = pytest.mark.skipif(
 
 
 @needs_chromium
-def test_the_page_draws_and_moves(browser: "Browser") -> None:
+def test_the_page_draws_and_moves(browser: Browser) -> None:
     source = Fake()
     with shown(browser, source):
         assert browser.run("document.querySelectorAll('canvas').length") == 2
@@ -341,14 +338,14 @@ def test_the_page_draws_and_moves(browser: "Browser") -> None:
 
 
 @needs_chromium
-def test_a_breach_of_the_policy_would_have_been_seen(browser: "Browser") -> None:
+def test_a_breach_of_the_policy_would_have_been_seen(browser: Browser) -> None:
     with shown(browser, Fake()):
         browser.run("document.body.setAttribute('style', 'color: red')")
         assert "Content Security Policy" in browser.problems()[0]
 
 
 @needs_chromium
-def test_before_the_first_decision_there_is_a_line_to_try(browser: "Browser") -> None:
+def test_before_the_first_decision_there_is_a_line_to_try(browser: Browser) -> None:
     source = Fake(overview_of(Statistics()))
     with shown(browser, source):
         assert browser.text("h1") == "No decision yet."
@@ -361,7 +358,7 @@ def test_before_the_first_decision_there_is_a_line_to_try(browser: "Browser") ->
 
 
 @needs_chromium
-def test_a_log_that_cannot_be_written_is_told_until_it_can(browser: "Browser") -> None:
+def test_a_log_that_cannot_be_written_is_told_until_it_can(browser: Browser) -> None:
     source = Fake(overview_of(busy(), log_unavailable_since=0, log_problem="the disk is full"))
     with shown(browser, source):
         banner = browser.text("[role=alert]")
@@ -373,7 +370,7 @@ def test_a_log_that_cannot_be_written_is_told_until_it_can(browser: "Browser") -
 
 
 @needs_chromium
-def test_a_lost_stream_is_told_and_found_again(browser: "Browser") -> None:
+def test_a_lost_stream_is_told_and_found_again(browser: Browser) -> None:
     app = application(Fake())
     with Server(app) as server:
         enter(browser, server)
@@ -387,7 +384,7 @@ def test_a_lost_stream_is_told_and_found_again(browser: "Browser") -> None:
 
 
 @needs_chromium
-def test_who_is_signed_out_is_told(browser: "Browser") -> None:
+def test_who_is_signed_out_is_told(browser: Browser) -> None:
     source = Fake()
     with shown(browser, source):
         source.keys = Keys("another-key-than-before")
@@ -396,7 +393,7 @@ def test_who_is_signed_out_is_told(browser: "Browser") -> None:
 
 
 @needs_chromium
-def test_the_form_works_where_browsers_do_not_say_from_where_it_came(browser: "Browser") -> None:
+def test_the_form_works_where_browsers_do_not_say_from_where_it_came(browser: Browser) -> None:
     with Server(application(Fake())) as server:
         enter(browser, server, host="lan.test")  # neither https nor this machine
         browser.run("document.querySelector('.top form').requestSubmit()")
@@ -405,7 +402,7 @@ def test_the_form_works_where_browsers_do_not_say_from_where_it_came(browser: "B
 
 @needs_chromium
 @pytest.mark.parametrize("decisions", [0, 2, 300])
-def test_nothing_is_wider_than_the_screen(browser: "Browser", decisions: int) -> None:
+def test_nothing_is_wider_than_the_screen(browser: Browser, decisions: int) -> None:
     problem = {"log_unavailable_since": 0, "log_problem": "x" * 300, "policy": "P" * 100}
     ends = "[...document.querySelectorAll('main *')].map(e => e.getBoundingClientRect().right)"
     with shown(browser, Fake(overview_of(busy(decisions), **problem))):
@@ -571,161 +568,6 @@ def sign_in(
 
 def cookie(cookies: dict[str, str]) -> dict[str, str]:
     return {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
-
-
-def wait_until(is_done: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_done():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-# A browser
-
-
-class Browser:
-    """Chromium by its own protocol over two pipes: no driver and no package are needed."""
-
-    def __init__(self, folder: Path) -> None:
-        assert CHROMIUM is not None
-        commands, self._out = os.pipe()
-        self._in, answers = os.pipe()
-        flags = (
-            "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
-            "--disable-background-networking --hide-scrollbars --remote-debugging-pipe"
-        )
-        self._process = subprocess.Popen(
-            [
-                "/bin/bash",  # which puts the pipes where chromium looks for them
-                "-c",
-                f'exec "$0" "$@" 3<&{commands} 4>&{answers}',
-                CHROMIUM,
-                *flags.split(),
-                "--host-resolver-rules=MAP lan.test 127.0.0.1",
-                f"--user-data-dir={folder}",
-            ],
-            pass_fds=(commands, answers),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(commands)
-        os.close(answers)
-        self._sent = 0
-        self._rest = b""
-        self._session: str | None = None
-        self._seen: list[dict[str, Any]] = []
-
-    def open(self) -> None:
-        """Open a page of its own, with no cookie of the last one, which is closed."""
-        self._session = None
-        for context in self.call("Target.getBrowserContexts")["browserContextIds"]:
-            self.call("Target.disposeBrowserContext", browserContextId=context)
-        made = self.call("Target.createBrowserContext")
-        target = self.call("Target.createTarget", url="about:blank", **made)
-        attached = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
-        self._seen.clear()
-        self.screen(DESK)
-
-    def call(self, method: str, **parameters: Any) -> Any:
-        self._sent += 1
-        command = {"id": self._sent, "method": method, "params": parameters}
-        if self._session is not None:
-            command["sessionId"] = self._session
-        os.write(self._out, json.dumps(command).encode() + b"\0")
-        while (answer := self._read()).get("id") != self._sent:
-            self._seen.append(answer)
-        if "error" in answer:
-            raise RuntimeError(f"{method}: {answer['error']}")
-        return answer["result"]
-
-    def _read(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            assert select.select([self._in], [], [], PATIENCE)[0], "chromium does not answer"
-            chunk = os.read(self._in, 1 << 20)
-            assert chunk, "chromium has ended"
-            self._rest += chunk
-        text, _, self._rest = self._rest.partition(b"\0")
-        answer: dict[str, Any] = json.loads(text)
-        return answer
-
-    def run(self, code: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=code, returnByValue=True)
-        if "exceptionDetails" in answer:
-            raise RuntimeError(answer["exceptionDetails"])
-        return answer["result"].get("value")
-
-    def wait(self, claim: str) -> None:
-        """Wait until a claim holds; while a page changes to the next one, none does."""
-
-        def holds() -> bool:
-            try:
-                return self.run(f"Boolean({claim})") is True
-            except RuntimeError:
-                return False
-
-        wait_until(holds)
-
-    def go(self, address: str) -> None:
-        """Open an address; nothing is asked meanwhile, as the process that would answer may change."""
-        self._seen = [e for e in self._seen if e.get("method") != "Page.loadEventFired"]
-        self.call("Page.navigate", url=address)
-        while not self._of("Page.loadEventFired"):
-            self._seen.append(self._read())
-
-    def screen(self, width: int, is_dark: bool = False) -> None:
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=844,
-            deviceScaleFactor=1,
-            mobile=width == PHONE,
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
-
-    def text(self, selector: str) -> str:
-        return str(self.run(f"document.querySelector({selector!r}).innerText"))
-
-    def is_hidden(self, selector: str) -> bool:
-        return bool(self.run(f"document.querySelector({selector!r}).checkVisibility() == false"))
-
-    def problems(self) -> list[str]:
-        """Return what the console complains of."""
-        self.run("0")  # whatever was said before has arrived with the answer
-        entries = [e["params"]["entry"] for e in self._of("Log.entryAdded")]
-        thrown = [str(e["params"]) for e in self._of("Runtime.exceptionThrown")]
-        return [e["text"] for e in entries if e["level"] in ("error", "warning")] + thrown
-
-    def _of(self, method: str) -> Sequence[dict[str, Any]]:
-        asked = (method, self._session)
-        return [e for e in self._seen if (e.get("method"), e.get("sessionId")) == asked]
-
-    def close(self) -> None:
-        self._session = None
-        self.call("Browser.close")
-        try:
-            self._process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._out)
-        os.close(self._in)
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    started = Browser(tmp_path_factory.mktemp("chromium"))
-    yield started
-    started.close()
-
-
-@pytest.fixture
-def browser(chromium: Browser) -> Browser:
-    chromium.open()
-    return chromium
 
 
 @contextmanager

@@ -1,45 +1,176 @@
 "use strict";
-// Regret curves: point at a round or a line, and the legend says each policy's regret there.
+// Regret curves by uPlot: point at a round or a line, and the legend says each policy's regret there.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const hidden = new Set(); // policies, in all charts
   const bands = 3; // of the best policies; the others have theirs when they are pointed at
   const near = 24; // pixels from a line within which it is pointed at
   const gap = 15; // pixels between two names at the ends of lines
-  const letter = 6.8; // pixels, the width of one in the mean
+  const dark = matchMedia("(prefers-color-scheme: dark)");
   const figures = [...document.querySelectorAll("figure.chart")];
   const charts = figures.map((figure, place) => chart(figure, data.charts[place]));
   const toggle = document.getElementById("bands");
   if (toggle) toggle.addEventListener("click", () => {
     const all = document.body.classList.toggle("all-bands");
     toggle.setAttribute("aria-pressed", all);
+    for (const each of charts) each.redraw();
   });
+  dark.addEventListener("change", () => charts.forEach((each) => each.redraw()));
+  addEventListener("beforeprint", () => charts.forEach((each) => each.fit()));
 
   function chart(figure, problem) {
-    const svg = figure.querySelector(".plot svg");
+    const place = figure.querySelector(".plot");
     const readout = figure.querySelector(".legend p");
     const last = problem.rounds.length - 1;
+    const end = problem.rounds[last];
     const values = new Map();
     const buttons = new Map();
     let at = last; // the point whose regrets the legend shows
-    let scale = null;
+    let focused = null; // the policy that is pointed at
+    let isMoved = false; // the cursor, by a key
 
     for (const line of problem.lines) legendEntry(line);
-    svg.addEventListener("pointermove", point);
-    svg.addEventListener("pointerdown", point);
-    svg.addEventListener("pointerleave", () => { show(last); focus(null); });
-    svg.addEventListener("keydown", key);
-    new ResizeObserver(draw).observe(svg.parentElement);
-    draw();
-    return { draw };
+    const plot = new uPlot(options(), columns(), place);
+    place.addEventListener("keydown", key);
+    new ResizeObserver(fit).observe(place);
+    show(last);
+    return { fit, redraw: () => plot.redraw(false), update };
+
+    // The mean of a line, and the upper and the lower end of its band.
+    function columns() {
+      const found = [problem.rounds];
+      for (const line of problem.lines) {
+        const edge = (sign) => line.mean.map((mean, i) => (line.std ? mean + sign * line.std[i] : null));
+        found.push(line.mean, edge(1), edge(-1));
+      }
+      return found;
+    }
+
+    function options() {
+      const font = `12px ${getComputedStyle(document.body).fontFamily}`;
+      const axis = {
+        stroke: () => tone("--quiet"), grid: { stroke: () => tone("--rule"), width: 1 },
+        ticks: { show: false }, font, labelFont: font, labelSize: 20, labelGap: 0,
+        values: (_, splits) => splits.map(number),
+      };
+      return {
+        ...size(),
+        padding: [8, () => room(), 0, 0],
+        scales: { x: { time: false, range: [0, end] }, y: { range: () => [0, top()] } },
+        axes: [
+          { ...axis, label: "round", size: 24, gap: 4, space: 70 },
+          { ...axis, label: "cumulative regret", size: 52, gap: 6, space: 44 },
+        ],
+        series: [{}, ...problem.lines.flatMap(series)],
+        bands: problem.lines.map((line, i) => ({ series: [3 * i + 2, 3 * i + 3], fill: () => shade(line) })),
+        legend: { show: false },
+        cursor: { drag: { setScale: false, x: false, y: false }, y: false, points: { show: dot } },
+        hooks: { setCursor: [follow], draw: [names] },
+      };
+    }
+
+    function series(line) {
+      const { colour, width, dashes } = data.styles[line.policy];
+      const ends = { scale: "y", stroke: "transparent", width: 0, points: { show: false } };
+      const mean = {
+        scale: "y", label: line.title, width: pixels(width), dash: dashes.map(pixels), points: { show: false },
+        stroke: () => faded(colour, focused === null || focused === line.policy ? 1 : 0.22),
+      };
+      return [mean, ends, ends];
+    }
+
+    function shade(line) {
+      const isShown = focused === null
+        ? best().has(line.policy) || document.body.classList.contains("all-bands")
+        : focused === line.policy;
+      return isShown ? faded(data.styles[line.policy].colour, focused === null ? 0.13 : 0.22) : "transparent";
+    }
+
+    function dot(_, place) {
+      if (place % 3 !== 1) return null;
+      const made = element("div", { class: "dot" });
+      made.style.background = data.styles[problem.lines[(place - 1) / 3].policy].colour;
+      return made;
+    }
+
+    function shown() {
+      return problem.lines.filter((line) => !hidden.has(line.policy));
+    }
+
+    function best() {
+      const ranked = shown().sort((a, b) => a.mean[last] - b.mean[last]);
+      return new Set(ranked.slice(0, bands).map((line) => line.policy));
+    }
+
+    // Uniform play leaves the frame if it would hide the others, as in labels.py.
+    function top() {
+      const others = shown().filter((line) => line.policy !== data.reference);
+      const worst = Math.max(0, ...others.map((line) => line.mean[last]));
+      const reference = shown().find((line) => line.policy === data.reference);
+      if (worst && reference && reference.mean[last] > data.clipped * worst) return data.room * worst;
+      const best3 = best();
+      const tops = shown().map((line) => line.mean[last] + (line.std && best3.has(line.policy) ? line.std[last] : 0));
+      return Math.max(...tops, 0) * 1.03 || 1;
+    }
+
+    function size() {
+      const width = Math.max(place.clientWidth, 240);
+      return { width, height: Math.round(Math.min(Math.max(width * 0.58, 260), 420)) };
+    }
+
+    // Pixels for the names at the ends of lines; on a narrow page the legend alone has them.
+    function room() {
+      const { width } = size();
+      if (width < 560) return 24;
+      const context = document.createElement("canvas").getContext("2d");
+      context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+      const longest = Math.max(0, ...shown().map((line) => context.measureText(`${line.title} ↑`).width));
+      return 28 + Math.min(longest, width * 0.3);
+    }
+
+    function names(u) {
+      if (size().width < 560) return;
+      const ratio = u.ctx.canvas.width / u.width;
+      const { left, top: above, width, height } = u.bbox;
+      const lines = shown();
+      const ends = lines.map((line) => above + height - u.valToPos(Math.min(line.mean[last], u.scales.y.max), "y", true));
+      const places = spread(ends, gap * ratio, height);
+      u.ctx.save();
+      u.ctx.textBaseline = "middle";
+      u.ctx.textAlign = "left";
+      lines.forEach((line, i) => {
+        const isBeyond = line.mean[last] > u.scales.y.max;
+        const isQuiet = focused !== null && focused !== line.policy;
+        const y = above + height - places[i];
+        u.ctx.globalAlpha = isQuiet ? 0.3 : 1;
+        u.ctx.strokeStyle = data.styles[line.policy].colour;
+        u.ctx.lineWidth = ratio;
+        u.ctx.beginPath();
+        u.ctx.moveTo(left + width, above + height - ends[i]);
+        u.ctx.lineTo(left + width + 16 * ratio, y);
+        if (!isBeyond) u.ctx.stroke();
+        u.ctx.fillStyle = tone("--text");
+        u.ctx.font = `${focused === line.policy ? "600 " : ""}${12 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
+        const widest = u.ctx.canvas.width - (left + width + 22 * ratio);
+        u.ctx.fillText(fitted(u.ctx, line.title, isBeyond ? " ↑" : "", widest), left + width + 20 * ratio, y);
+      });
+      u.ctx.restore();
+    }
 
     function legendEntry(line) {
-      const button = element("button", { type: "button" });
-      const swatch = shape("svg", { width: 44, height: 10, "aria-hidden": "true" });
-      swatch.append(shape("line", { x1: 1, x2: 43, y1: 5, y2: 5, ...stroke(line.policy) }));
-      const name = element("span", { class: "name" }, line.title);
+      const { colour, width, dashes } = data.styles[line.policy];
+      const button = element("button", { type: "button", "aria-pressed": "true" });
+      const swatch = element("canvas", { class: "swatch", width: 88, height: 20, "aria-hidden": "true" });
+      const context = swatch.getContext("2d");
+      context.strokeStyle = colour;
+      context.lineWidth = 2 * pixels(width);
+      context.setLineDash(dashes.map((dash) => 2 * pixels(dash)));
+      context.beginPath();
+      context.moveTo(2, 10);
+      context.lineTo(86, 10);
+      context.stroke();
       const value = element("span", { class: "value" });
-      button.append(swatch, name, value);
+      button.append(swatch, element("span", { class: "name" }, line.title), value);
       button.addEventListener("click", () => hide(line.policy));
       for (const type of ["pointerenter", "focus"]) button.addEventListener(type, () => focus(line.policy));
       for (const type of ["pointerleave", "blur"]) button.addEventListener(type, () => focus(null));
@@ -50,110 +181,47 @@
       buttons.set(line.policy, button);
     }
 
-    function draw() {
-      const width = Math.max(svg.parentElement.clientWidth, 240);
-      const height = Math.min(Math.max(width * 0.58, 260), 420);
-      const shown = problem.lines.filter((line) => !hidden.has(line.policy));
-      const ranked = [...shown].sort((a, b) => a.mean[last] - b.mean[last]);
-      const best = new Set(ranked.slice(0, bands).map((line) => line.policy));
-      const named = width >= 560;
-      const longest = Math.max(0, ...shown.map((line) => line.title.length + 2));
-      const room = Math.min(longest, Math.floor((width * 0.3) / letter)); // letters of a name
-      const margin = { top: 10, right: named ? 24 + room * letter : 14, bottom: 40, left: 68 };
-      const top = highest(shown, best) || 1;
-      const end = problem.rounds[last];
-      const right = width - margin.right;
-      const floor = height - margin.bottom;
-      const x = (round) => margin.left + (round / end) * (right - margin.left);
-      const y = (regret) => floor - (Math.min(Math.max(regret, 0), top) / top) * (floor - margin.top);
-      scale = { x, y, end, left: margin.left, right, shown };
-      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-      svg.setAttribute("height", height);
-      svg.replaceChildren();
-      for (const tick of ticks(top, 5)) {
-        svg.append(shape("line", { class: "grid", x1: margin.left, x2: right, y1: y(tick), y2: y(tick) }));
-        text(svg, margin.left - 8, y(tick) + 4, number(tick), "end");
-      }
-      for (const tick of ticks(end, width < 500 ? 4 : 6)) {
-        svg.append(shape("line", { class: "grid", x1: x(tick), x2: x(tick), y1: margin.top, y2: floor }));
-        text(svg, x(tick), floor + 17, number(tick), !named && x(tick) > right - 20 ? "end" : "middle");
-      }
-      text(svg, (margin.left + right) / 2, height - 6, "round", "middle");
-      const axis = text(svg, 0, 0, "cumulative regret", "middle");
-      axis.setAttribute("transform", `translate(12 ${(margin.top + floor) / 2}) rotate(-90)`);
-      const places = spread(shown.map((line) => floor - y(line.mean[last])), gap, floor - margin.top);
-      shown.forEach((line, i) => {
-        const group = shape("g", { class: best.has(line.policy) ? "policy best" : "policy" });
-        group.dataset.policy = line.policy;
-        if (line.std) group.append(shape("path", { class: "band", d: band(line, x, y), fill: data.styles[line.policy].colour }));
-        const inside = problem.rounds.map((r, j) => [r, line.mean[j]]).filter((p) => p[1] <= top);
-        const d = "M" + inside.map(([r, mean]) => `${x(r)},${y(mean)}`).join("L");
-        if (inside.length) group.append(shape("path", { class: "line", d, ...stroke(line.policy) }));
-        if (named) name(group, line, floor - places[i]);
-        svg.append(group);
-      });
-      svg.append(shape("line", { class: "cursor", y1: margin.top, y2: floor }));
+    // Show and hide what was clicked in any legend.
+    function update() {
+      plot.batch(() => problem.lines.forEach((line, i) => {
+        for (const part of [1, 2, 3]) plot.setSeries(3 * i + part, { show: !hidden.has(line.policy) });
+      }));
       for (const [policy, button] of buttons) button.setAttribute("aria-pressed", !hidden.has(policy));
-      show(at);
-
-      function name(group, line, height) {
-        const beyond = line.mean[last] > top;
-        const from = beyond ? height : y(line.mean[last]);
-        const d = `M${right},${from}L${right + 16},${height}`;
-        if (!beyond) group.append(shape("path", { class: "leader", d, stroke: data.styles[line.policy].colour }));
-        const short = line.title.length + 2 > room ? `${line.title.slice(0, room - 3)}…` : line.title;
-        text(group, right + 20, height + 4, beyond ? `${short} ↑` : short, "start");
-      }
+      fit();
     }
 
-    function highest(shown, best) {
-      const others = shown.filter((line) => line.policy !== data.reference);
-      const worst = Math.max(0, ...others.map((line) => line.mean[last]));
-      const reference = shown.find((line) => line.policy === data.reference);
-      if (worst && reference && reference.mean[last] > data.clipped * worst) return data.room * worst;
-      const tops = shown.map((line) => line.mean[last] + (line.std && best.has(line.policy) ? line.std[last] : 0));
-      return Math.max(...tops, 0) * 1.03;
+    function fit() {
+      plot.setSize(size());
     }
 
-    function band(line, x, y) {
-      const there = problem.rounds.map((r, i) => `${x(r)},${y(line.mean[i] + line.std[i])}`);
-      const back = problem.rounds.map((r, i) => `${x(r)},${y(line.mean[i] - line.std[i])}`);
-      return `M${there.join("L")}L${back.reverse().join("L")}Z`;
+    function follow(u) {
+      const { idx, top: height } = u.cursor;
+      const isAway = idx === null || idx === undefined;
+      show(isAway ? last : idx);
+      if (isMoved) return;
+      const away = (line) => Math.abs(u.valToPos(line.mean[idx], "y") - height);
+      const [line] = isAway ? [] : shown().sort((a, b) => away(a) - away(b));
+      focus(line && away(line) <= near ? line.policy : null);
     }
 
     function focus(policy) {
-      svg.classList.toggle("focused", policy !== null && !hidden.has(policy));
-      for (const group of svg.querySelectorAll("g.policy")) group.classList.toggle("chosen", group.dataset.policy === policy);
+      const found = hidden.has(policy) ? null : policy;
+      if (found === focused) return;
+      focused = found;
       for (const [each, button] of buttons) button.classList.toggle("chosen", each === policy);
+      plot.redraw(false);
     }
 
     function show(point) {
       at = Math.min(Math.max(point, 0), last);
       const round = problem.rounds[at];
-      const cursor = svg.querySelector(".cursor");
-      cursor.setAttribute("x1", scale.x(round));
-      cursor.setAttribute("x2", scale.x(round));
-      cursor.setAttribute("visibility", at === last ? "hidden" : "visible");
       readout.textContent = `Regret after round ${number(round)}, mean ± std`;
       for (const line of problem.lines) {
         const std = line.std ? line.std[at].toFixed(1) : "–";
         values.get(line.policy).textContent = `${line.mean[at].toFixed(1)} ± ${std}`;
       }
-      svg.setAttribute("aria-valuenow", round);
-      svg.setAttribute("aria-valuetext", `round ${number(round)}`);
-    }
-
-    function point(event) {
-      const box = svg.getBoundingClientRect();
-      const round = ((event.clientX - box.left - scale.left) / (scale.right - scale.left)) * scale.end;
-      let closest = 0;
-      problem.rounds.forEach((r, i) => {
-        if (Math.abs(r - round) < Math.abs(problem.rounds[closest] - round)) closest = i;
-      });
-      show(closest);
-      const away = (line) => Math.abs(scale.y(line.mean[closest]) - (event.clientY - box.top));
-      const [line] = [...scale.shown].sort((a, b) => away(a) - away(b));
-      focus(line && away(line) <= near ? line.policy : null);
+      place.setAttribute("aria-valuenow", round);
+      place.setAttribute("aria-valuetext", `round ${number(round)}`);
     }
 
     function key(event) {
@@ -164,13 +232,17 @@
       };
       if (!(event.key in moves)) return;
       event.preventDefault();
-      show(moves[event.key]);
+      const point = Math.min(Math.max(moves[event.key], 0), last);
+      isMoved = true;
+      plot.setCursor({ left: plot.valToPos(problem.rounds[point], "x"), top: 0 });
+      isMoved = false;
+      show(point);
     }
   }
 
   function hide(policy) {
     if (!hidden.delete(policy)) hidden.add(policy);
-    for (const each of charts) each.draw();
+    for (const each of charts) each.update();
   }
 
   // The heights moved as little as keeps neighbours a gap apart, as in labels.py.
@@ -193,44 +265,33 @@
     return found;
   }
 
-  function ticks(top, count) {
-    const rough = top / count;
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough) * power;
-    return Array.from({ length: Math.floor(top / step + 1e-9) + 1 }, (_, i) => i * step);
+  // A name with its mark, shortened to so many pixels.
+  function fitted(context, name, mark, widest) {
+    let short = name;
+    while (short && context.measureText(`${short}${short === name ? "" : "…"}${mark}`).width > widest) short = short.slice(0, -1);
+    return `${short}${short === name ? "" : "…"}${mark}`;
+  }
+
+  function tone(name) {
+    return getComputedStyle(document.body).getPropertyValue(name).trim();
+  }
+
+  function faded(colour, part) {
+    return colour + Math.round(255 * part).toString(16).padStart(2, "0");
+  }
+
+  function pixels(points) {
+    return (points * 4) / 3;
   }
 
   function number(value) {
     return value.toLocaleString("en", { maximumFractionDigits: 2 });
   }
 
-  function text(parent, x, y, words, anchor) {
-    const made = shape("text", { x, y, "text-anchor": anchor });
-    made.textContent = words;
-    parent.append(made);
-    return made;
-  }
-
-  function stroke(policy) {
-    const { colour, width, dashes } = data.styles[policy];
-    const pixels = (points) => (points * 4) / 3;
-    return { stroke: colour, "stroke-width": pixels(width), "stroke-dasharray": dashes.map(pixels).join(" ") };
-  }
-
-  function shape(tag, attributes) {
-    // The namespace is that of an SVG on the page: no address is written here.
-    const space = document.querySelector("svg").namespaceURI;
-    return filled(document.createElementNS(space, tag), attributes);
-  }
-
   function element(tag, attributes, words = "") {
-    const made = filled(document.createElement(tag), attributes);
-    made.textContent = words;
-    return made;
-  }
-
-  function filled(made, attributes) {
+    const made = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.textContent = words;
     return made;
   }
 })();

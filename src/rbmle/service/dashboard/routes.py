@@ -12,7 +12,7 @@ from rbmle.service.dashboard.answers import UNSTORED, html, plain, redirect
 from rbmle.service.dashboard.feed import Feed
 from rbmle.service.dashboard.overview import Backend
 from rbmle.service.dashboard.pages import dashboard
-from rbmle.service.dashboard.static_files import FOLDER, Files
+from rbmle.service.dashboard.static_files import FOLDER, VENDORED, Files
 from rbmle.service.dashboard.stream import EventStream, Gate
 
 
@@ -26,7 +26,7 @@ def routes(source: Backend) -> list[BaseRoute]:
         Route(f"{PATH}/login", access.sign_in, methods=["POST"]),
         Route(f"{PATH}/logout", access.sign_out, methods=["POST"]),
         Route(f"{PATH}/events", board.events),
-        Mount(f"{PATH}/static", Files(directory=FOLDER)),
+        Mount(f"{PATH}/static", Files(directory=FOLDER, packages=[VENDORED])),
     ]
 
 

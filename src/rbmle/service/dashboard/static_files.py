@@ -10,6 +10,7 @@ from starlette.types import Scope
 from rbmle.service.dashboard.answers import SECURITY, plain
 
 FOLDER = Path(__file__).parent / "static"
+VENDORED = ("rbmle", "vendored")  # a package and its folder
 
 
 class Files(StaticFiles):
