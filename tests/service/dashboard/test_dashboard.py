@@ -22,9 +22,9 @@ from rbmle.service.access.keys import Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.dashboard import Guard, Overview, routes
 from rbmle.service.dashboard import stream as streaming
+from rbmle.service.dashboard.answers import FOLDER, VENDORED
 from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
-from rbmle.service.dashboard.static_files import FOLDER, VENDORED
 from rbmle.service.dashboard.view import View, view
 from rbmle.service.learning.events import Counts
 from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play

@@ -22,9 +22,9 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rbmle.service.api.faults import BodyNotReceivedError, GoneError, TooLargeError, TooSlowError
+from rbmle.service.http.asgi import receive_body
 from rbmle.service.http.binding import Binding, ServerError
 from rbmle.service.http.connections import HEAD_LIMIT
-from rbmle.service.http.receiving import receive_body
 from rbmle.service.http.server import Server
 from tests.service.wire import close_after, connect, received
 

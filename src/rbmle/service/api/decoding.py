@@ -9,8 +9,7 @@ import msgspec
 
 from rbmle.core.errors import RBMLEError
 from rbmle.service.deciding.requests import Id, Reward
-from rbmle.service.features.limits import LIMITS, LimitError, check
-from rbmle.service.features.values import Features
+from rbmle.service.features.limits import LIMITS, Features, LimitError, check
 
 T = TypeVar("T")
 _SHOWN = 40  # characters of a name in a path

@@ -1,9 +1,13 @@
 """Answers of the dashboard, all with the headers that keep a browser from doing more than they say."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope as ASGIScope
 
 SECURITY: Mapping[str, str] = MappingProxyType(
     {
@@ -17,6 +21,8 @@ SECURITY: Mapping[str, str] = MappingProxyType(
 # With no-referrer a browser would send the forms of a page with the origin `null`, as a foreign one.
 PAGE: Mapping[str, str] = MappingProxyType({"referrer-policy": "same-origin"})
 UNSTORED: Mapping[str, str] = MappingProxyType({**SECURITY, "cache-control": "no-store"})
+FOLDER = Path(__file__).parent / "static"
+VENDORED = ("rbmle", "vendored")  # a package and its folder
 NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -33,3 +39,16 @@ def plain(content: str, status: int, more: Mapping[str, str] = NONE) -> PlainTex
 def redirect(path: str) -> RedirectResponse:
     """Return where to look instead."""
     return RedirectResponse(path, 303, headers=dict(UNSTORED))
+
+
+class Files(StaticFiles):
+    """Starlette's files with our headers; to override `get_response` is how it takes them."""
+
+    async def get_response(self, path: str, scope: ASGIScope) -> Response:
+        """Return a file, or that the browser's copy is the same; nobody needs to be signed in."""
+        try:
+            response = await super().get_response(path, scope)
+        except HTTPException as error:
+            return plain("There is no such file.\n", error.status_code)
+        response.headers.update({**SECURITY, "cache-control": "no-cache"})
+        return response

@@ -2,24 +2,26 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
 from rbmle.service.dashboard.access import PATH, Access
-from rbmle.service.dashboard.answers import UNSTORED, html, plain, redirect
-from rbmle.service.dashboard.feed import Feed
+from rbmle.service.dashboard.answers import FOLDER, UNSTORED, VENDORED, Files, html, plain, redirect
 from rbmle.service.dashboard.overview import Backend
 from rbmle.service.dashboard.pages import dashboard
-from rbmle.service.dashboard.static_files import FOLDER, VENDORED, Files
 from rbmle.service.dashboard.stream import EventStream, Gate
+from rbmle.service.dashboard.view import View, view
+
+FRESH_SECONDS = 0.9  # of what is shown, less than the time between two messages
 
 
 def routes(source: Backend) -> list[BaseRoute]:
     """Return the routes of the dashboard, all of them below `/dashboard`."""
     access = Access(source=source)
-    board = _Board(source=source, access=access, feed=Feed(source=source))
+    board = _Board(source=source, access=access, feed=_Feed(source=source))
     return [
         Route(PATH, board.page),
         Route(f"{PATH}/login", access.login_page, methods=["GET"]),
@@ -30,13 +32,37 @@ def routes(source: Backend) -> list[BaseRoute]:
     ]
 
 
+@dataclass(slots=True, kw_only=True)
+class _Feed:
+    """What is shown now, and its JSON: made once, however many look."""
+
+    source: Backend
+    _view: View | None = field(default=None, init=False, repr=False)
+    _message: bytes = field(default=b"", init=False, repr=False)
+    _until: float = field(default=0.0, init=False)
+
+    def view(self) -> View:
+        """Return what is to be shown."""
+        now = self.source.now()
+        if self._view is None or now >= self._until:
+            self._view = view(self.source.overview())
+            self._message = msgspec.json.encode(self._view)
+            self._until = now + FRESH_SECONDS
+        return self._view
+
+    def message(self) -> bytes:
+        """Return the same as JSON."""
+        self.view()
+        return self._message
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Board:
     """The page and what it loads."""
 
     source: Backend
     access: Access
-    feed: Feed
+    feed: _Feed
     gate: Gate = field(default_factory=Gate)
 
     async def page(self, request: Request) -> Response:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import msgspec
 
 from rbmle.service.learning import published as publication
-from rbmle.service.learning import report as reporting
 from rbmle.service.learning.checkpoints import origin_of
 from rbmle.service.learning.learner import MODEL, REPORT
 from rbmle.service.learning.published import Published
@@ -64,7 +63,7 @@ class Follower:
                 if published is not None and published.seq >= self._known:
                     self.published = published
             if (content := self._newer(REPORT)) is not None:
-                self.report = reporting.decode(content)
+                self.report = msgspec.msgpack.decode(content, type=Report)
         except (LogUnavailable, msgspec.MsgspecError) as error:
             self._reading.failed(str(error))
         else:

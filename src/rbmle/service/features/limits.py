@@ -1,8 +1,10 @@
-"""Limits on what a client may send."""
+"""What a client may send: limits, and what a feature may be in JSON."""
 
 import unicodedata
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from rbmle.core.errors import RBMLEError
 
@@ -28,6 +30,14 @@ class Limits:
 
 
 LIMITS = Limits()
+
+FeatureName = Annotated[str, Meta(min_length=1, max_length=LIMITS.string)]
+FeatureNumber = Annotated[float, Meta(ge=-LIMITS.number, le=LIMITS.number)]
+FeatureText = Annotated[str, Meta(max_length=LIMITS.string)]
+FeatureValue = bool | FeatureNumber | FeatureText | list[FeatureNumber | FeatureText] | None
+Features = dict[
+    FeatureName, FeatureValue | dict[FeatureName, FeatureValue]
+]  # by name, or by namespace and name
 
 
 def check(value: Any, limits: Limits = LIMITS) -> None:

@@ -19,7 +19,7 @@ from rbmle.features.hashes import seed_bits
 from rbmle.features.hashing import MOST_PRODUCTS, Hashing
 from rbmle.features.reading import Group, joined, read
 from rbmle.features.rows import Call, Pairs, interactions_of, rows_of, scale
-from rbmle.service.features.values import Features
+from rbmle.service.features.limits import Features
 from rbmle.service.log.records import RawFeatures as Packed
 
 _REMEMBERED = 2**14  # groups, and as many from before

@@ -3,6 +3,7 @@
 import time
 from asyncio import to_thread
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from starlette.applications import Starlette
 from starlette.requests import Request as PageRequest
@@ -12,6 +13,7 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as ASGIScope
 
 import rbmle
+from rbmle.policies.specification import name_of
 from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
@@ -23,12 +25,12 @@ from rbmle.service.api.native.dialect import NATIVE
 from rbmle.service.api.native.openapi import openapi
 from rbmle.service.api.refusals import RETRY_SECONDS, refusal
 from rbmle.service.api.submit import Api
+from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.routes import routes
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.asgi import request_of, serve_api
 from rbmle.service.http.metrics import Metrics
-from rbmle.service.http.overviews import overview_of
 
 
 class Application:
@@ -103,7 +105,7 @@ class Application:
 
     def overview(self) -> Overview:
         """Return how the service is, for the dashboard."""
-        return overview_of(self.service, self.metrics)
+        return _overview(self.service, self.metrics)
 
     async def _readiness(self, request: PageRequest) -> Response:
         problem = self.service.problem
@@ -134,3 +136,35 @@ async def _health(request: PageRequest) -> Response:
 
 async def _openapi(request: PageRequest) -> Response:
     return JSONResponse(openapi(rbmle.__version__))
+
+
+def _overview(service: FrontEnd, metrics: Metrics) -> Overview:
+    """Return all that the dashboard shows."""
+    writer, report, published = service.writer, service.report, service.published
+    configuration = ServiceConfiguration() if published is None else service.decider.configuration
+    status, now = service.status(), time.time()
+    failure = None if writer.failure is None else int(writer.failure.since * 1000)
+    return Overview(
+        time=int(now * 1000),
+        version=status.version,
+        uptime_seconds=(datetime.now(UTC) - service.started).total_seconds(),
+        policy="" if published is None else name_of(published.model.policy),
+        learning_mode=configuration.learning_mode.value,
+        exploration=configuration.exploration,
+        summary=report.summary,
+        counts=report.counts,
+        pending=report.pending,
+        records=status.records,
+        learned=status.learned,
+        observations=status.observations,
+        model_age_seconds=None if published is None else max(0.0, now - published.time / 1000),
+        log_bytes=report.log_bytes,
+        log_unavailable_since=report.unavailable_since if failure is None else failure,
+        log_problem=report.broken
+        or (report.unavailable_why if writer.failure is None else writer.failure.why),
+        fsync_p99_seconds=writer.timings.quantile(0.99),
+        latency_p50_seconds=metrics.timings.quantile(0.5),
+        latency_p99_seconds=metrics.timings.quantile(0.99),
+        requests=dict(metrics.requests),
+        errors=dict(metrics.errors),
+    )

@@ -1,18 +1,13 @@
-"""What the rows of the log say, and decisions that are read from it again."""
+"""Decisions that are read from the log again, the last of them from memory."""
 
 from collections.abc import Iterator, Sequence
 
 from rbmle.service.log.base import Log, Stored
-from rbmle.service.log.records import Decided, Record, decoded
+from rbmle.service.log.records import Decided, decoded
 
 APART = 16  # records between two decisions that are read with them, rather than in another read
 
-StoredDecision = tuple[Stored, Decided]
-
-
-def record_of(stored: Stored) -> Record:
-    """Return what a row of the log says."""
-    return decoded(stored.row.kind, stored.row.payload)
+DecisionRow = tuple[Stored, Decided]
 
 
 class DecisionCache:
@@ -20,13 +15,13 @@ class DecisionCache:
 
     def __init__(self, log: Log, size: int = 4096) -> None:
         self._log = log
-        self._ring: list[StoredDecision | None] = [None] * size
+        self._ring: list[DecisionRow | None] = [None] * size
 
-    def add(self, decision: StoredDecision) -> None:
+    def add(self, decision: DecisionRow) -> None:
         """Remember a decision in the place of an old one."""
         self._ring[decision[0].seq % len(self._ring)] = decision
 
-    def at(self, seq: int) -> StoredDecision:
+    def at(self, seq: int) -> DecisionRow:
         """Return the decision of a record, from the log if it is an old one."""
         found = self._ring[seq % len(self._ring)]
         if found is not None and found[0].seq == seq:
@@ -34,7 +29,7 @@ class DecisionCache:
         return decisions_at(self._log, [seq])[seq]
 
 
-def decisions_at(log: Log, seqs: Sequence[int]) -> dict[int, StoredDecision]:
+def decisions_at(log: Log, seqs: Sequence[int]) -> dict[int, DecisionRow]:
     """Return the decisions of some records, whose numbers ascend, in few reads."""
     wanted = set(seqs)
     return {
@@ -47,7 +42,7 @@ def decisions_at(log: Log, seqs: Sequence[int]) -> dict[int, StoredDecision]:
 
 def _decided(stored: Stored) -> Decided:
     """Return the decision in a row."""
-    record = record_of(stored)
+    record = decoded(stored.row.kind, stored.row.payload)
     assert isinstance(record, Decided)
     return record
 

@@ -11,12 +11,7 @@ from dataclasses import dataclass, field
 
 from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration, Settle
 from rbmle.service.learning.deadlines import Deadlines
-from rbmle.service.learning.decision_cache import (
-    DecisionCache,
-    StoredDecision,
-    decisions_at,
-    record_of,
-)
+from rbmle.service.learning.decision_cache import DecisionCache, DecisionRow, decisions_at
 from rbmle.service.learning.events import Counts, Early, Joined, Listener, Pending, Settled
 from rbmle.service.learning.foresight import Foresight
 from rbmle.service.learning.settling import deadline_of, finals, late, so_far
@@ -29,6 +24,7 @@ from rbmle.service.log.records import (
     Record,
     Reset,
     Rewarded,
+    decoded,
 )
 
 EARLY = 120_000  # milliseconds by which a reward may come before its rank
@@ -101,7 +97,7 @@ class Joiner:
             raise ValueError(f"record {stored.seq} came after {self.seq}; they come in order")
         while self.close_some(stored.row.time):
             pass
-        return record_of(stored)
+        return decoded(stored.row.kind, stored.row.payload)
 
     def close_some(self, time: int) -> bool:
         """Close some of what waited until a time; return whether there may be more.
@@ -153,16 +149,15 @@ class Joiner:
         self._due.clear()
         self._deadlines = Deadlines(self.pending)
 
-    def decision(self, pending: Pending) -> StoredDecision:
+    def decision(self, pending: Pending) -> DecisionRow:
         """Return the decision of an event."""
         return self._recent.at(pending.seq)
 
     @property
     def next_deadline(self) -> int | None:
         """Return the time at which something is over, if nothing else happens; None if nothing waits."""
-        ends = [time for time, _ in self._early_ends[:1]]
-        first = self._deadlines.first
-        return min(ends if first is None else [first, *ends], default=None)
+        ends = [self._deadlines.first, *(time for time, _ in self._early_ends[:1])]
+        return min((end for end in ends if end is not None), default=None)
 
     @property
     def _sums(self) -> bool:
@@ -252,7 +247,7 @@ class Joiner:
                 before, _ = pending.values.get(slot, (0.0, time))
                 pending.counted = {**pending.values, slot: (before + value, time)}
 
-    def _settle_now(self, event: str, pending: Pending, decision: StoredDecision) -> None:
+    def _settle_now(self, event: str, pending: Pending, decision: DecisionRow) -> None:
         """Settle what needs no more waiting: the first reward of an active event, if that is the rule."""
         if not pending.active or self._waits or not pending.values:
             return
@@ -263,7 +258,7 @@ class Joiner:
             self._deadlines.forget_stale()
         self.listener.settle_all(settled)
 
-    def _learn_in_turn(self, decisions: Sequence[StoredDecision]) -> None:
+    def _learn_in_turn(self, decisions: Sequence[DecisionRow]) -> None:
         """Learn what events are worth so far, if they are still pending."""
         observed: list[Settled] = []
         for decision in decisions:

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
+
 from rbmle.core.bandit import Bandit
 from rbmle.engine.notice import seconds_compiled
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning import published as publication
-from rbmle.service.learning import report as reporting
 from rbmle.service.learning.checkpoints import Checkpoints, Restored, origin_of
 from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.model import ModelSettings
@@ -234,7 +235,7 @@ class LogLearner:
             unavailable_why="" if failure is None else failure.why,
             broken=broken,
         )
-        self._put(REPORT, reporting.encode(report))
+        self._put(REPORT, msgspec.msgpack.encode(report))
         self._reported = fold.seq
 
     def _put(self, name: str, content: bytes) -> None:

@@ -20,16 +20,3 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unavailable_since: int | None = None  # milliseconds; None: the log can be read
     unavailable_why: str = ""
     broken: str = ""  # why it has stopped, and will not go on
-
-
-_decoder = msgspec.msgpack.Decoder(Report)
-
-
-def encode(report: Report) -> bytes:
-    """Return a report as bytes."""
-    return msgspec.msgpack.encode(report)
-
-
-def decode(content: bytes) -> Report:
-    """Return the report that `encode` wrote."""
-    return _decoder.decode(content)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.learning.decision_cache import StoredDecision
+from rbmle.service.learning.decision_cache import DecisionRow
 from rbmle.service.learning.events import Counts, Pending, Settled
 from rbmle.service.learning.foresight import Foresight
 from rbmle.service.log.records import Play
@@ -17,7 +17,7 @@ def deadline_of(time: int, configuration: ServiceConfiguration) -> int:
 
 
 def finals(
-    pending: Pending, decision: StoredDecision, default: float | None, counts: Counts
+    pending: Pending, decision: DecisionRow, default: float | None, counts: Counts
 ) -> list[Settled]:
     """Settle the slots of an event that have a reward, or all of them if there is a default."""
     found = []
@@ -34,7 +34,7 @@ def finals(
     return found
 
 
-def so_far(pending: Pending, decision: StoredDecision, default: float) -> list[Settled]:
+def so_far(pending: Pending, decision: DecisionRow, default: float) -> list[Settled]:
     """Return what each slot of an event is worth so far, with the default where there is no reward."""
     return [
         _settled(decision, play, *pending.values.get(play.slot, (default, None)), is_learned=True)
@@ -44,7 +44,7 @@ def so_far(pending: Pending, decision: StoredDecision, default: float) -> list[S
 
 def late(
     pending: Pending,
-    decision: StoredDecision,
+    decision: DecisionRow,
     slots: Collection[str],
     foresight: Foresight,
     default: float,
@@ -59,7 +59,7 @@ def late(
 
 
 def _settled(
-    decision: StoredDecision, play: Play, reward: float, time: int | None, *, is_learned: bool
+    decision: DecisionRow, play: Play, reward: float, time: int | None, *, is_learned: bool
 ) -> Settled:
     stored, decided = decision
     return Settled(

@@ -11,7 +11,7 @@ from rbmle.service.deciding.requests import (
     Id,
     Reward,
 )
-from rbmle.service.features.values import Features
+from rbmle.service.features.limits import Features
 from rbmle.service.log.records import NO_FEATURES
 
 NO_CONTROLS = (  # what check_id takes, as a pattern

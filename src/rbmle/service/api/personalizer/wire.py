@@ -12,7 +12,7 @@ from rbmle.service.deciding.requests import (
     RankedAction,
     Reward,
 )
-from rbmle.service.features.values import Features
+from rbmle.service.features.limits import Features
 
 _ACTIONS = Meta(min_length=1, max_length=MOST_ACTIONS)
 _SLOTS = Meta(min_length=1, max_length=MOST_SLOTS)
