@@ -1,0 +1,52 @@
+"""Answers about offline evaluations, in the two shapes they have."""
+
+from datetime import timedelta
+
+import msgspec
+
+from rbmle.service.api.personalizer.evaluations import (
+    EvaluationAnswer,
+    PolicyEstimate,
+    Progress,
+    encode_evaluation,
+    encode_evaluations,
+    encode_page,
+)
+from rbmle.service.api.personalizer.versions import Version
+from tests.service.api.samples import DAY, NOON
+
+
+def test_an_evaluation_is_answered_in_both_shapes() -> None:
+    estimate = PolicyEstimate(
+        name="Online",
+        arguments="",
+        source="Online",
+        ips_numerator=5.0,
+        ips_denominator=10.0,
+        snips_denominator=8.0,
+        average_reward=0.5,
+        half_width=0.25,
+    )
+    evaluation = EvaluationAnswer(
+        id="e",
+        name="mine",
+        start=DAY,
+        end=DAY + timedelta(days=1),
+        created=NOON,
+        progress=Progress.DONE,
+        estimates=(estimate,),
+    )
+    old = msgspec.json.decode(encode_evaluation(evaluation, Version.V1_1))
+    assert (old["status"], old["jobId"], old["evaluationType"]) == ("completed", "e", "Manual")
+    summary = old["policyResults"][0]["totalSummary"]
+    assert (summary["ipsEstimatorNumerator"], summary["aggregateTimeWindow"]) == (5.0, "P1D")
+    new = msgspec.json.decode(encode_evaluation(evaluation, Version.V2022))
+    assert new["status"] == "Succeeded"
+    assert new["content"]["value"][0]["summary"] == {
+        "expectedReward": 0.5,
+        "confidenceInterval": [0.25, 0.75],
+    }
+    listed = msgspec.json.decode(encode_evaluations([evaluation], Version.V2022))
+    assert [found["id"] for found in listed["value"]] == ["e"]
+    assert encode_evaluations([], Version.V1_1) == b"[]"
+    assert encode_page([], Version.V2022) == b'{"value":[]}'
