@@ -152,3 +152,16 @@ check_policy(policy)
 """
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     subprocess.run([sys.executable, "-c", followed], check=True, cwd=tmp_path, env=environment)
+
+
+def test_the_walk_of_a_rank_names_files_and_names_that_are_there() -> None:
+    text = (ROOT / "docs" / "service.md").read_text()
+    walk = text[text.index("\n## The walk of a rank") : text.index("\n## How nothing is lost")]
+    service = ROOT / "src" / "rbmle" / "service"
+    files = {service / found for found in re.findall(r"`([\w/]+\.py)`", walk)}
+    assert len(files) > 10
+    source = "".join(file.read_text() for file in files)
+    for name in re.findall(r"`([A-Z]\w+(?:\.\w+)?|[a-z]+_[a-z_]+)`", walk):
+        owner, _, member = name.rpartition(".")
+        assert re.search(rf"^(class|def) {owner or member}\b", source, re.MULTILINE), name
+        assert re.search(rf"^ *(class|def|async def) {member}\b", source, re.MULTILINE), name
