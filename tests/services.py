@@ -167,3 +167,11 @@ def reward(
     """Store a reward."""
     request = RewardRequest(event=event, values={slot: value})
     service.reward(request, key).result(PATIENCE)
+
+
+def busy(service: Service, events: int) -> None:
+    """Decide and reward, and leave some events without a reward."""
+    for i in range(events):
+        answer = rank(service, offer("a", "b", "c", who="uvw"[i % 3]))
+        if i % 4:
+            reward(service, answer.event, float(answer.chosen == "b"))

@@ -16,7 +16,7 @@ from rbmle.core.errors import ContextError, EligibilityError, FeatureError
 from rbmle.core.types import Contexts
 from rbmle.features.hashing import MOST_PRODUCTS
 from rbmle.service.features.offered import Offered, contexts_of
-from tests.service.features.test_features import ACTIONS, CONTEXT, IDS, features
+from tests.service.features.test_offered import ACTIONS, CONTEXT, IDS, features
 from tests.test_bandit import bytes_of
 from tests.test_named_features import Polars
 

@@ -17,7 +17,7 @@ import pytest
 
 from rbmle.service.api.base import MOST_BYTES
 from rbmle.service.http.direct import HELD_BYTES, HELD_SECONDS
-from tests.service.http.test_server import made_certificate
+from tests.service.http.samples import made_certificate
 from tests.service.serving import BINDING, Site, rank_body, serving
 from tests.service.wire import close_after, connect, received, replies
 from tests.services import PATIENCE, wait_until

@@ -24,7 +24,7 @@ from rbmle.service.log.records import (
     Ticked,
 )
 from rbmle.service.statistics import Statistics
-from tests.service.learning.test_fold import USUAL, WAIT, Linear, Neural, Story, decided, play
+from tests.service.learning.stories import USUAL, WAIT, Linear, Neural, Story, decided, play
 
 DEADLINE = replace(USUAL, settle=Settle.DEADLINE)
 DELAYED = replace(USUAL, settle=Settle.DELAYED)

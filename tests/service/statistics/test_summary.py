@@ -1,78 +1,11 @@
-"""What the service earned and what others would have, by numbers that a hand can check."""
-
-import math
-from collections.abc import Sequence
+"""What the service has earned, and what others would have."""
 
 import msgspec
 import pytest
 
 from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play
 from rbmle.service.statistics import BINS, MOST_ACTIONS, Statistics, StatisticsSummary
-from rbmle.service.statistics.estimates import FEWEST, NORMAL_95, Sums
-from rbmle.service.statistics.timeline import MINUTE, MOST_BUCKETS, WINDOW, Timeline
-from rbmle.service.statistics.traffic import COUNTERS, Traffic
-
-
-def test_ips_is_the_mean_of_weighted_rewards_with_their_standard_error() -> None:
-    sums = sums_of([(2.0, 1.0), (0.0, 1.0)] * 50)
-    found = sums.ips()
-    # 100 terms, half of them 2 and half 0: mean 1, Σ (w r − 1)² = 100, s² = 100 / (100 · 99)
-    assert found.value == 1.0
-    assert found.low == pytest.approx(1 - NORMAL_95 / math.sqrt(99), abs=1e-12)
-    assert found.high == pytest.approx(1 + NORMAL_95 / math.sqrt(99), abs=1e-12)
-
-
-def test_snips_divides_by_the_weights_and_has_the_interval_of_the_delta_method() -> None:
-    sums = sums_of([(2.0, 1.0), (2.0, 0.0), (0.0, 1.0)] * 40)
-    found = sums.snips()
-    # 80 plays of weight 2, half of them paid: V = ½, Σ w² (r − ½)² = 80 · 4 · ¼ = 80, (Σ w)² = 160²
-    assert found.value == 0.5
-    assert found.low == pytest.approx(0.5 - NORMAL_95 * math.sqrt(80) / 160, abs=1e-12)
-    assert found.high == pytest.approx(0.5 + NORMAL_95 * math.sqrt(80) / 160, abs=1e-12)
-
-
-def test_snips_stays_between_the_rewards_where_ips_does_not() -> None:
-    sums = sums_of([(10.0, 1.0)])
-    assert sums.ips().value == 10.0
-    assert sums.snips().value == 1.0
-
-
-def test_plays_are_worth_fewer_when_their_weights_differ() -> None:
-    assert sums_of([(1.0, 0.0)] * 8).effective == 8
-    assert sums_of([(4.0, 0.0)] + [(0.0, 0.0)] * 7).effective == 1
-    assert Sums().effective == 0
-
-
-def test_few_plays_have_an_estimate_and_no_interval() -> None:
-    few = [(1.0, 1.0), (1.0, 0.0)] * (FEWEST // 2 - 1)
-    for found in (sums_of(few).ips(), sums_of(few).snips()):
-        assert found.value == 0.5
-        assert not found.has_interval
-        assert "too few" in found.problem
-    assert sums_of([*few, (1.0, 1.0), (1.0, 0.0)]).ips().has_interval
-
-
-@pytest.mark.parametrize("reward", [0.0, 0.1, -0.3, 1.0])
-def test_equal_rewards_do_not_pretend_to_be_certain(reward: float) -> None:
-    found = sums_of([(1.0, reward)] * 1000).snips()
-    assert found.value == pytest.approx(reward, abs=1e-12)
-    assert not found.has_interval
-    assert "equal" in found.problem
-
-
-def test_what_had_no_chance_is_not_estimated() -> None:
-    sums = sums_of([(None, 1.0)] * 100)
-    for found in (sums.ips(), sums.snips()):
-        assert found.value is None
-        assert "no chance" in found.problem
-    assert sums.coverage == 0.0
-
-
-def test_without_rewards_nothing_is_estimated() -> None:
-    assert Sums().ips().problem == Sums().snips().problem == "no reward yet"
-    unseen = sums_of([(0.0, 1.0)])
-    assert unseen.ips() == unseen.snips()
-    assert unseen.ips().problem == "it was not chosen yet"
+from tests.service.statistics.samples import decided
 
 
 def test_each_target_has_its_weights() -> None:
@@ -179,58 +112,6 @@ def test_joined_rewards_are_told_from_defaults() -> None:
     assert (statistics.summary().settled, statistics.summary().joined) == (2, 1)
 
 
-def test_buckets_get_longer_when_time_does() -> None:
-    timeline = Timeline()
-    for minute in range(MOST_BUCKETS):
-        timeline.at(minute * MINUTE).decided += 1
-    assert (timeline.minutes, len(timeline.buckets)) == (1, MOST_BUCKETS)
-    timeline.at(MOST_BUCKETS * MINUTE).decided += 1
-    assert (timeline.minutes, len(timeline.buckets)) == (2, MOST_BUCKETS // 2 + 1)
-    points = timeline.points()
-    assert [point.decided for point in points] == [2] * (MOST_BUCKETS // 2) + [1]
-    assert points[1].time == 2 * MINUTE
-
-
-def test_idle_years_take_no_space_and_times_may_go_back() -> None:
-    timeline = Timeline()
-    year = 365 * 24 * 60 * MINUTE
-    for time in (10 * year, 0, 3 * year, 3 * year + 1):
-        timeline.at(time).decided += 1
-    assert [point.decided for point in timeline.points()] == [1, 2, 1]
-
-
-def test_points_have_means_where_something_tells_of_them() -> None:
-    statistics = Statistics()
-    apprentice = Play(eligible=[0, 1], probabilities=[1.0, 0.0], chosen=0)
-    online = Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=1)
-    statistics.settle(0, decided(apprentice), apprentice, 0.5, True)
-    statistics.settle(WINDOW * MINUTE, decided(online), online, 1.0, True)
-    first, second = statistics.summary().points
-    assert (first.played, first.baseline, first.uniform) == (0.5, 0.5, None)
-    assert (second.played, second.baseline, second.uniform) == (1.0, None, 1.0)
-
-
-def test_points_are_means_over_the_last_buckets() -> None:
-    timeline = Timeline()
-    for minute in range(WINDOW + 1):
-        bucket = timeline.at(minute * MINUTE)
-        bucket.settled += 1
-        bucket.reward += float(minute)
-    means = [point.played for point in timeline.points()]
-    assert means[:3] == [0.0, 0.5, 1.0]
-    assert means[-1] == sum(range(1, WINDOW + 1)) / WINDOW
-
-
-def test_frequent_actions_are_found_among_any_number() -> None:
-    traffic = Traffic()
-    for number in range(20_000):
-        traffic.add("often" if number % 10 == 0 else f"rare {number}")
-    often = traffic.counters["often"]
-    assert often.count - often.excess <= 2_000 <= often.count
-    assert len(traffic.counters) == COUNTERS
-    assert sum(counter.count for counter in traffic.counters.values()) == traffic.total == 20_000
-
-
 def test_a_few_actions_are_counted_exactly_and_the_rest_together() -> None:
     statistics = Statistics()
     for number in range(MOST_ACTIONS + 5):
@@ -272,23 +153,6 @@ def test_a_summary_does_not_change_any_more() -> None:
     feed(statistics, range(10, 20))
     assert msgspec.json.encode(before) == text
     assert msgspec.json.decode(text, type=StatisticsSummary) == before
-
-
-def sums_of(plays: Sequence[tuple[float | None, float]]) -> Sums:
-    sums = Sums()
-    for weight, reward in plays:
-        sums.add(weight, reward)
-    return sums
-
-
-def decided(*plays: Play) -> Decided:
-    return Decided(
-        context=NO_FEATURES,
-        actions=[OfferedAction(id=id) for id in "abcd"],
-        plays=list(plays),
-        digest="",
-        learned=0,
-    )
 
 
 def decide(statistics: Statistics, play: Play) -> None:

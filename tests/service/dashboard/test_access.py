@@ -1,0 +1,117 @@
+"""Who gets into the dashboard, and who does not."""
+
+import pytest
+
+from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
+from tests.service.dashboard.samples import KEY, Fake, Keys, serving, sign_in
+
+
+def test_who_is_not_signed_in_is_led_to_the_form() -> None:
+    with serving(Fake()) as client:
+        assert client.get("/dashboard").headers["location"] == "/dashboard/login"
+        assert "<form" in client.get("/dashboard/login").text
+        assert client.get("/dashboard/events").status_code == 401
+
+
+def test_a_key_opens_a_session_with_a_careful_cookie() -> None:
+    with serving(Fake()) as client:
+        answer = sign_in(client)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard")
+        _, *flags = answer.headers["set-cookie"].split("; ")
+        assert sorted(flags) == ["HttpOnly", "Max-Age=43200", "Path=/dashboard", "SameSite=strict"]
+        assert "Average reward" in client.get("/dashboard").text
+        assert client.get("/dashboard/login").status_code == 303
+
+
+def test_over_https_the_cookie_is_for_https_only() -> None:
+    with serving(Fake()) as client:
+        answer = sign_in(client, headers={"x-forwarded-proto": "https"})
+        assert "Secure" in answer.headers["set-cookie"]
+
+
+def test_a_wrong_key_opens_nothing() -> None:
+    with serving(Fake()) as client:
+        for key in ("wrong", "", "\ud800"):
+            answer = sign_in(client, key)
+            assert answer.status_code == 401
+            assert "set-cookie" not in answer.headers
+            assert "This key may not see the dashboard" in answer.text
+
+
+def test_who_fails_too_often_must_wait_unless_the_key_is_right() -> None:
+    source = Fake()
+    with serving(source) as client:
+        for _ in range(source.throttle.attempts):
+            assert sign_in(client, "wrong").status_code == 401
+        answer = sign_in(client, "wrong")
+        assert answer.status_code == 429
+        wait = int(answer.headers["retry-after"])
+        assert f"in {wait} s" in answer.text
+        assert sign_in(client).status_code == 303
+        source.seconds += wait
+        assert sign_in(client, "wrong").status_code == 401
+
+
+def test_signing_out_ends_the_session_and_not_only_the_cookie() -> None:
+    with serving(Fake()) as client:
+        sign_in(client)
+        cookies = dict(client.cookies)
+        answer = client.post("/dashboard/logout")
+        assert 'rbmle_session=""' in answer.headers["set-cookie"]
+        assert client.get("/dashboard", headers=cookie(cookies)).status_code == 303
+
+
+def test_a_session_ends_with_its_time_and_with_its_key() -> None:
+    source = Fake()
+    with serving(source) as client:
+        sign_in(client)
+        source.seconds += LIFETIME_SECONDS - 1
+        assert client.get("/dashboard").status_code == 200
+        source.seconds += 1
+        assert client.get("/dashboard").status_code == 303
+        sign_in(client)
+        source.keys = Keys("another-key-than-before")
+        assert client.get("/dashboard").status_code == 303
+
+
+def test_only_so_many_sessions_are_remembered() -> None:
+    sessions = Sessions()
+    tokens = [sessions.open(KEY, 0.0) for _ in range(MOST_SESSIONS + 1)]
+    assert len(sessions) == MOST_SESSIONS
+    assert not sessions.is_open(tokens[0], Keys(KEY), 1.0)
+    assert sessions.is_open(tokens[-1], Keys(KEY), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"sec-fetch-site": "same-origin"}, 303),
+        ({"origin": "http://elsewhere.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://here.example", "host": "here.example"}, 303),
+        ({}, 303),
+    ],
+)
+def test_forms_of_other_sites_are_refused(headers: dict[str, str], status: int) -> None:
+    with serving(Fake()) as client:
+        assert sign_in(client, headers=headers).status_code == status
+        assert client.post("/dashboard/logout", headers=headers).status_code == status
+
+
+def test_a_form_is_not_read_beyond_its_limit() -> None:
+    with serving(Fake()) as client:
+        assert sign_in(client, "x" * 5000).status_code == 413
+
+
+def test_without_keys_everybody_may_look_and_nobody_signs_out() -> None:
+    with serving(Fake(keys=None)) as client:
+        text = client.get("/dashboard").text
+        assert "Average reward" in text
+        assert "Sign out" not in text
+        assert sign_in(client).headers["location"] == "/dashboard"
+
+
+def cookie(cookies: dict[str, str]) -> dict[str, str]:
+    return {"cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}

@@ -1,0 +1,117 @@
+"""The dashboard in a real browser."""
+
+import pytest
+
+from rbmle.service.statistics import Statistics
+from tests.browser import CHROMIUM, DESK, PHONE, Browser
+from tests.service.dashboard.samples import (
+    NASTY,
+    Fake,
+    Keys,
+    Server,
+    application,
+    busy,
+    enter,
+    overview_of,
+    played,
+    shown,
+)
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no chromium here; apt install chromium"
+)
+
+
+@needs_chromium
+def test_the_page_draws_and_moves(browser: Browser) -> None:
+    source = Fake()
+    with shown(browser, source):
+        assert browser.run("document.querySelectorAll('canvas').length") == 2
+        assert browser.text("[data-text=decisions]") == "300"
+        source.shown = overview_of(busy(400))
+        browser.wait("document.querySelector('[data-text=decisions]').textContent == '400'")
+        assert NASTY in browser.run(
+            "[...document.querySelectorAll('th.id .text')].map(e => e.title)"
+        )
+        assert browser.run("document.querySelectorAll('#main script').length") == 0
+        browser.run("document.querySelector('details').open = true")
+        browser.wait("document.querySelectorAll('[data-rows=points] tr').length == 7")
+        assert browser.problems() == []
+
+
+@needs_chromium
+def test_a_breach_of_the_policy_would_have_been_seen(browser: Browser) -> None:
+    with shown(browser, Fake()):
+        browser.run("document.body.setAttribute('style', 'color: red')")
+        assert "Content Security Policy" in browser.problems()[0]
+
+
+@needs_chromium
+def test_before_the_first_decision_there_is_a_line_to_try(browser: Browser) -> None:
+    source = Fake(overview_of(Statistics()))
+    with shown(browser, source):
+        assert browser.text("h1") == "No decision yet."
+        assert "/v1/rank" in browser.text("pre")
+        assert browser.is_hidden(".cards")
+        source.shown = overview_of(played(3, 3))
+        browser.wait("document.querySelectorAll('canvas').length == 2")
+        assert browser.is_hidden("pre")
+        assert browser.problems() == []
+
+
+@needs_chromium
+def test_a_log_that_cannot_be_written_is_told_until_it_can(browser: Browser) -> None:
+    source = Fake(overview_of(busy(), log_unavailable_since=0, log_problem="the disk is full"))
+    with shown(browser, source):
+        banner = browser.text("[role=alert]")
+        assert "cannot be written since 1970-01-01 00:00 UTC" in banner
+        assert "the disk is full" in banner
+        assert "free space" in banner
+        source.shown = overview_of(busy())
+        browser.wait("document.querySelector('[role=alert]').hidden")
+
+
+@needs_chromium
+def test_a_lost_stream_is_told_and_found_again(browser: Browser) -> None:
+    app = application(Fake())
+    with Server(app) as server:
+        enter(browser, server)
+    browser.wait("document.body.dataset.stream == 'lost'")
+    told = browser.text("#lost")
+    assert "No connection to the service since" in told
+    assert "Next attempt in" in told
+    with Server(app, server.port):
+        browser.wait("document.body.dataset.stream == 'live'")
+        assert browser.is_hidden("#lost")
+
+
+@needs_chromium
+def test_who_is_signed_out_is_told(browser: Browser) -> None:
+    source = Fake()
+    with shown(browser, source):
+        source.keys = Keys("another-key-than-before")
+        browser.wait("document.getElementById('lost').textContent.includes('You are signed out')")
+        assert not browser.is_hidden("#lost-login")
+
+
+@needs_chromium
+def test_the_form_works_where_browsers_do_not_say_from_where_it_came(browser: Browser) -> None:
+    with Server(application(Fake())) as server:
+        enter(browser, server, host="lan.test")  # neither https nor this machine
+        browser.run("document.querySelector('.top form').requestSubmit()")
+        browser.wait("location.pathname == '/dashboard/login'")
+
+
+@needs_chromium
+@pytest.mark.parametrize("decisions", [0, 2, 300])
+def test_nothing_is_wider_than_the_screen(browser: Browser, decisions: int) -> None:
+    problem = {"log_unavailable_since": 0, "log_problem": "x" * 300, "policy": "P" * 100}
+    ends = "[...document.querySelectorAll('main *')].map(e => e.getBoundingClientRect().right)"
+    with shown(browser, Fake(overview_of(busy(decisions), **problem))):
+        for width, is_dark in ((DESK, True), (PHONE, True), (PHONE, False)):
+            browser.screen(width, is_dark)
+            browser.wait(f"document.documentElement.scrollWidth == {width}")
+            browser.wait(f"Math.max(...{ends}) <= {width}")
+            ground = browser.run("getComputedStyle(document.body).backgroundColor")
+            assert ground == ("rgb(18, 19, 22)" if is_dark else "rgb(246, 246, 243)")
+        assert browser.problems() == []

@@ -1,0 +1,56 @@
+"""What a log begins with, and what a later start may change."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from rbmle.core.errors import SettingError
+from rbmle.service.configuration import ServiceConfiguration
+from tests.services import (
+    PATIENCE,
+    Service,
+    busy,
+    learned,
+    running,
+    small_start,
+    wait_until,
+)
+
+
+def test_another_model_in_an_old_log_has_to_be_asked_for(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        busy(service, 8)
+        learned(service)
+    with pytest.raises(SettingError, match="--new-model"):
+        Service(small_start(tmp_path, "neural-ucb"), notify=print)
+    other = small_start(tmp_path, "neural-ucb", is_new_model=True)
+    with running(other) as service:
+        assert type(service.model.policy).__name__ == "NeuralUCB"
+        learned(service)
+        assert service.status().observations == 0
+        busy(service, 8)
+        learned(service)
+        assert service.status().observations == 6
+
+
+def test_the_configuration_of_a_start_is_for_the_first_one(tmp_path: Path) -> None:
+    first = ServiceConfiguration(exploration=0.1, reward_wait_time=timedelta(minutes=1))
+    start = small_start(tmp_path, configuration=first, configured=frozenset({"exploration"}))
+    said: list[str] = []
+    with Service(start, notify=said.append) as service:
+        wait_until(lambda: service.problem is None)
+        assert service.decider.configuration == first
+        changed = replace(first, exploration=0.4, default_reward=-1.0)
+        service.configure(changed).result(PATIENCE)
+    assert said == []
+    with Service(start, notify=said.append) as service:
+        wait_until(lambda: service.problem is None)
+        assert service.decider.configuration == changed
+    (line,) = said
+    assert "`exploration` is 0.4 there, and 0.1 in the file" in line
+    assert "PATCH /v1/configuration" in line
+    assert "default_reward" not in line  # the file does not have it
+    with Service(replace(start, configuration=changed), notify=said.append):
+        assert len(said) == 1

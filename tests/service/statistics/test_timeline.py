@@ -1,0 +1,48 @@
+"""Reward and traffic over time, in a bounded number of buckets."""
+
+from rbmle.service.log.records import Play
+from rbmle.service.statistics import Statistics
+from rbmle.service.statistics.timeline import MINUTE, MOST_BUCKETS, WINDOW, Timeline
+from tests.service.statistics.samples import decided
+
+
+def test_buckets_get_longer_when_time_does() -> None:
+    timeline = Timeline()
+    for minute in range(MOST_BUCKETS):
+        timeline.at(minute * MINUTE).decided += 1
+    assert (timeline.minutes, len(timeline.buckets)) == (1, MOST_BUCKETS)
+    timeline.at(MOST_BUCKETS * MINUTE).decided += 1
+    assert (timeline.minutes, len(timeline.buckets)) == (2, MOST_BUCKETS // 2 + 1)
+    points = timeline.points()
+    assert [point.decided for point in points] == [2] * (MOST_BUCKETS // 2) + [1]
+    assert points[1].time == 2 * MINUTE
+
+
+def test_idle_years_take_no_space_and_times_may_go_back() -> None:
+    timeline = Timeline()
+    year = 365 * 24 * 60 * MINUTE
+    for time in (10 * year, 0, 3 * year, 3 * year + 1):
+        timeline.at(time).decided += 1
+    assert [point.decided for point in timeline.points()] == [1, 2, 1]
+
+
+def test_points_have_means_where_something_tells_of_them() -> None:
+    statistics = Statistics()
+    apprentice = Play(eligible=[0, 1], probabilities=[1.0, 0.0], chosen=0)
+    online = Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=1)
+    statistics.settle(0, decided(apprentice), apprentice, 0.5, True)
+    statistics.settle(WINDOW * MINUTE, decided(online), online, 1.0, True)
+    first, second = statistics.summary().points
+    assert (first.played, first.baseline, first.uniform) == (0.5, 0.5, None)
+    assert (second.played, second.baseline, second.uniform) == (1.0, None, 1.0)
+
+
+def test_points_are_means_over_the_last_buckets() -> None:
+    timeline = Timeline()
+    for minute in range(WINDOW + 1):
+        bucket = timeline.at(minute * MINUTE)
+        bucket.settled += 1
+        bucket.reward += float(minute)
+    means = [point.played for point in timeline.points()]
+    assert means[:3] == [0.0, 0.5, 1.0]
+    assert means[-1] == sum(range(1, WINDOW + 1)) / WINDOW
