@@ -5,17 +5,18 @@ from collections.abc import Iterator, Sequence
 from rbmle.service.log.base import Log, Stored
 from rbmle.service.log.records import Decided, decoded
 
+REMEMBERED = 4096  # decisions
 APART = 16  # records between two decisions that are read with them, rather than in another read
 
 DecisionRow = tuple[Stored, Decided]
 
 
 class DecisionCache:
-    """The last decisions, as many as `size`: most rewards are for one of them."""
+    """The last decisions: most rewards are for one of them."""
 
-    def __init__(self, log: Log, size: int = 4096) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
-        self._ring: list[DecisionRow | None] = [None] * size
+        self._ring: list[DecisionRow | None] = [None] * REMEMBERED
 
     def add(self, decision: DecisionRow) -> None:
         """Remember a decision in the place of an old one."""

@@ -5,6 +5,7 @@ from bisect import bisect_left
 import numpy as np
 
 EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)  # seconds
+LATELY = 2048  # durations
 
 
 class Histogram:
@@ -23,10 +24,10 @@ class Histogram:
 
 
 class Timings:
-    """The last `size` durations, in a ring, and all in a histogram; one thread adds, any thread looks."""
+    """The last durations, in a ring, and all in a histogram; one thread adds, any thread looks."""
 
-    def __init__(self, size: int = 2048) -> None:
-        self._seconds = np.full(size, np.nan)
+    def __init__(self) -> None:
+        self._seconds = np.full(LATELY, np.nan)
         self.count = 0  # ever added
         self.histogram = Histogram()
 

@@ -62,11 +62,9 @@ CODES = {
 }
 
 
-def problem(
-    code: ErrorCode, message: str, *, target: str | None = None, allow: tuple[str, ...] = ()
-) -> Refusal:
+def problem(code: ErrorCode, message: str, *, target: str | None = None) -> Refusal:
     """Return a refusal with one of Personalizer's codes."""
-    return Refusal(status=code.status, code=code.code, message=message, target=target, allow=allow)
+    return Refusal(status=code.status, code=code.code, message=message, target=target)
 
 
 def fault(what: Fault, message: str) -> Refusal:

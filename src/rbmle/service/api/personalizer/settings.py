@@ -88,13 +88,9 @@ def refusal_of(error: ConfigurationError) -> Refusal:
     return problem(code, str(error), target=NAMES[error.field])
 
 
-def encode_configuration(
-    configuration: ServiceConfiguration, version: Version, edited: datetime | None = None
-) -> bytes:
-    """Return the answer of GET and PUT /configurations/service; `edited` is None before the first."""
+def encode_configuration(configuration: ServiceConfiguration, version: Version) -> bytes:
+    """Return the answer of GET and PUT /configurations/service."""
     values = configuration.to_json() | {MIRRORED: False}
-    if edited is not None:
-        values[EDITED] = format_date(edited)
     if version is not Version.V2022:
         del values["model_retrain_days"]
     sent = {wire: values[name] for name, wire in NAMES.items() if values.get(name) is not None}
