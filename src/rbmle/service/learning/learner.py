@@ -4,20 +4,21 @@ One works at a time, the one with the lease. Others stand by: they fold the same
 take over when the lease is free.
 """
 
+import os
+import platform
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from rbmle.core.bandit import Bandit
-from rbmle.engine.notice import seconds_compiled
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning import published as publication
 from rbmle.service.learning.checkpoints import Checkpoints, Restored, origin_of
 from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.model import ModelSettings
+from rbmle.service.learning.preparing import prepared
 from rbmle.service.learning.published import Published
 from rbmle.service.learning.report import Report
 from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
@@ -29,6 +30,7 @@ from rbmle.service.log.records import CLOCK, Ticked, encoded, kind_of
 from rbmle.service.statistics import Statistics
 
 MODEL, REPORT = "model", "report"  # names of publications
+LEARNER = f"{platform.node()}/{os.getpid()}"
 
 BATCH = 256  # records that are read at a time
 TOGETHER = 64  # records that are learned between two looks at the clock
@@ -101,10 +103,7 @@ class LogLearner:
         assert settings.model is not None  # every log begins with one
         if settings.model.notice is not None:
             self.notify(settings.model.notice)
-        with ThreadPoolExecutor(1) as beside:  # kernels are loaded while the checkpoint is read
-            warm = beside.submit(_warm_up, settings.model)
-            found = self._restored()
-            warm.result()
+        found = prepared(self.log, settings.model, self._checkpoints, self.notify)
         if found is not None and found.state is not None and found.bandit is not None:
             self._resume(found, settings)
 
@@ -127,14 +126,6 @@ class LogLearner:
         self.fold.resume(state.settings, bandit, state.joined, state.budget)
         self._saved = self.fold.seq
         self._is_caught_up = settings.seq <= self.fold.seq
-
-    def _restored(self) -> Restored | None:
-        """Return the newest checkpoint that fits the log."""
-        for found in self._checkpoints.restore(self.log):
-            if found.state is not None:
-                return found
-            self.notify(f"{found.path.name} is not used: {found.why}")
-        return None
 
     def _go_on(self) -> None:
         """Learn what came, and publish it, and save it now and then."""
@@ -234,6 +225,7 @@ class LogLearner:
             unavailable_since=None if failure is None else int(failure.since * 1000),
             unavailable_why="" if failure is None else failure.why,
             broken=broken,
+            learner=LEARNER,
         )
         self._put(REPORT, msgspec.msgpack.encode(report))
         self._reported = fold.seq
@@ -286,11 +278,3 @@ class LogLearner:
             return False
         self._due[what] = now + seconds
         return True
-
-
-def _warm_up(model: ModelSettings) -> None:
-    """Load the kernels that decide; if they had to be compiled, those that learn are too, before all else."""
-    before = seconds_compiled()
-    model.warm_up(is_learning=False)
-    if seconds_compiled() > before:
-        model.warm_up()

@@ -20,3 +20,4 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unavailable_since: int | None = None  # milliseconds; None: the log can be read
     unavailable_why: str = ""
     broken: str = ""  # why it has stopped, and will not go on
+    learner: str = ""  # the machine and the process that wrote it

@@ -1,0 +1,86 @@
+"""Who learns from a log, and how far, as front ends see it; and a second learner that stands by."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+
+from rbmle.service.learning import report as reporting
+from rbmle.service.learning.learner import REPORT
+from rbmle.service.learning.report import Report
+from rbmle.service.log import Log, open_log
+from rbmle.service.log.opening import open_publications
+from rbmle.service.log.publications import Publications
+from tests.reliability.running import ROOT, Setup
+
+LOOK_SECONDS = 0.02
+PATIENCE = 60.0  # seconds, on a busy machine
+
+
+class Watch:
+    """Looks at what the learner reports."""
+
+    def __init__(self, log: Log, publications: Publications) -> None:
+        self._log = log
+        self._publications = publications
+
+    def report(self) -> Report | None:
+        """Return what was reported last; None: nothing yet."""
+        found = self._publications.newer(REPORT, None)
+        return None if found is None else reporting.decode(found[1])
+
+    async def kill_leader(self) -> str:
+        """Kill the process that leads; return its name."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if (report := self.report()) is not None:
+                    with suppress(ProcessLookupError):
+                        os.kill(int(report.learner.rpartition("/")[2]), signal.SIGKILL)
+                        return report.learner
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def unlearned(self, killed: str) -> float:
+        """Return the seconds until another learner than this has learned all that is stored now."""
+        begun = time.monotonic()
+        wanted = self._log.last()
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                report = self.report()
+                if report is not None and report.learner != killed and report.seq >= wanted:
+                    return time.monotonic() - begun
+                await asyncio.sleep(LOOK_SECONDS)
+
+
+@contextmanager
+def watched(setup: Setup) -> Iterator[Watch]:
+    """Yield a look at the learner of a service that was started."""
+    log = open_log(setup.place, is_read_only=True)
+    with closing(log), closing(open_publications(setup.place)) as publications:
+        yield Watch(log, publications)
+
+
+@asynccontextmanager
+async def standing_by(setup: Setup, is_wanted: bool) -> AsyncIterator[None]:
+    """Run a second learner, on what might be another machine, and run it again when it ends."""
+    if not is_wanted:
+        yield
+        return
+    command = setup.standby(setup.data.with_name("standby"))
+    running: list[asyncio.subprocess.Process] = []
+
+    async def keep() -> None:
+        while True:
+            running[:] = [await asyncio.create_subprocess_exec(*command, cwd=ROOT)]
+            await running[0].wait()
+
+    keeping = asyncio.create_task(keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        for process in running:
+            with suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
