@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 
 from rbmle.service.learning import report as reporting
-from rbmle.service.learning.learner import REPORT
 from rbmle.service.learning.report import Report
+from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log import Log, open_log
 from rbmle.service.log.opening import open_publications
 from rbmle.service.log.publications import Publications
@@ -61,26 +61,49 @@ def watched(setup: Setup) -> Iterator[Watch]:
         yield Watch(log, publications)
 
 
-@asynccontextmanager
-async def standing_by(setup: Setup, is_wanted: bool) -> AsyncIterator[None]:
-    """Run a second learner, on what might be another machine, and run it again when it ends."""
-    if not is_wanted:
-        yield
-        return
-    command = setup.standby(setup.data.with_name("standby"))
-    running: list[asyncio.subprocess.Process] = []
+class Standby:
+    """A second learner, on what might be another machine; it is run again when it ends."""
 
-    async def keep() -> None:
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+        self._is_ready = asyncio.Event()
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def ready(self) -> None:
+        """Wait until it folds along."""
+        async with asyncio.timeout(PATIENCE):
+            await self._is_ready.wait()
+
+    async def keep(self) -> None:
+        """Run it again and again."""
         while True:
-            running[:] = [await asyncio.create_subprocess_exec(*command, cwd=ROOT)]
-            await running[0].wait()
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, cwd=ROOT, stderr=asyncio.subprocess.PIPE
+            )
+            assert self._process.stderr is not None
+            while line := await self._process.stderr.readline():
+                if b"rbmle learns from" in line:
+                    self._is_ready.set()
+            self._is_ready.clear()
+            await self._process.wait()
 
-    keeping = asyncio.create_task(keep())
+    async def end(self) -> None:
+        """End it."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
+
+
+@asynccontextmanager
+async def standing_by(setup: Setup, is_wanted: bool) -> AsyncIterator[Standby | None]:
+    """Run a second learner, if it is wanted."""
+    if not is_wanted:
+        yield None
+        return
+    standby = Standby(setup.standby(setup.data.with_name("standby")))
+    keeping = asyncio.create_task(standby.keep())
     try:
-        yield
+        yield standby
     finally:
         keeping.cancel()
-        for process in running:
-            with suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+        await standby.end()

@@ -70,13 +70,15 @@ async def survive_parts(
     async with (
         visited(site, ledger, visitors) as crowd,
         listening(setup) as service,
-        standing_by(setup, has_standby),
+        standing_by(setup, has_standby) as standby,
     ):
         await service.ready()
         site.open(service.port)
         with watched(setup) as watch:
             for number in range(kills):
                 await ledger.reaches(int((number + 1) * events / (kills + 1)))
+                if standby is not None:
+                    await standby.ready()
                 await asyncio.sleep(rng.uniform(0, 0.03))
                 async with asyncio.TaskGroup() as group:
                     if "front" in (commands := BOTH[number % len(BOTH)]):

@@ -67,8 +67,14 @@ def run_front_end(
         server.run(sockets)
 
 
-def run_learner(settings: Settings, started: Callable[[], None]) -> None:
-    """Learn until SIGTERM or SIGINT; `started` is called once it does, or stands by."""
+def run_learner(
+    settings: Settings, started: Callable[[], None], *, is_spare: bool | None = None
+) -> None:
+    """Learn until SIGTERM or SIGINT; `started` is called once it does, or folds along.
+
+    A spare learner folds nothing before it leads. False: it does while one of another machine leads; None:
+    it does whoever leads.
+    """
     start, address = settings.start(), address_of(settings)
     configure_logging()
     start.data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,6 +85,8 @@ def run_learner(settings: Settings, started: Callable[[], None]) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: learner.stop())
+        if is_spare is not None:
+            learner.stand_by(is_spare=is_spare)
         learner.prepare()
         started()
         learner.run()

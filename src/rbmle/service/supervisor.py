@@ -1,7 +1,8 @@
 """`rbmle serve`: starts front ends and a learner on one machine, and starts again what ends.
 
 The supervisor holds the listening sockets, so that clients wait for a front end that is started again,
-and are not refused. A process that it started ends when the supervisor does, however that ends.
+and are not refused. A second learner waits, with its kernels loaded, for the lease of the first one.
+A process that it started ends when the supervisor does, however that ends.
 """
 
 import json
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +30,29 @@ PROGRAM: tuple[str, ...] = (sys.executable, "-c", "from rbmle.cli import main; m
 LEARN, FRONT = "learn", "front"  # commands
 READY = b"ready\n"
 SETTING_ERROR = 2  # the exit code of a mistake that the operator has to mend
-SHORTEST_LIFE = 5.0  # seconds; what ends sooner is started again after a while only
+SHORTEST_LIFE = 5.0  # seconds; what fails sooner is started again after a while only
 RETRY_SECONDS = 1.0
+SPARE_SECONDS = 1.0  # after which a spare learner is started: what is needed at once goes first
 STOP_SECONDS = 30.0  # for a process to end before it is killed
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a process is to do."""
+
+    command: str
+    is_spare: bool = False  # a learner that waits until nobody else leads
 
 
 class Child:
     """A process of the service."""
 
-    def __init__(self, command: str, order: bytes, sockets: Sequence[socket.socket]) -> None:
+    def __init__(self, role: Role, order: bytes, sockets: Sequence[socket.socket]) -> None:
         """Start it; `order` is all that it is told."""
-        self.command = command
+        self.role = role
         self.begun = time.monotonic()
         self.process = subprocess.Popen(
-            [*PROGRAM, command, "--supervised"],
+            [*PROGRAM, role.command, "--supervised"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=[one.fileno() for one in sockets],
@@ -74,56 +85,76 @@ class Supervisor:
         self.settings = settings
         self.sockets = sockets
         self.code = 0
-        self._ended: queue.SimpleQueue[Child | None] = queue.SimpleQueue()  # None: stop
+        # What has ended, or what is to be started; None: stop.
+        self._events: queue.SimpleQueue[Child | Role | None] = queue.SimpleQueue()
         self._children: list[Child] = []
 
     def run(self, started: Callable[[], None]) -> int:
         """Start all, tell when clients are answered, and look after it; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._ended.put(None))
-        commands = [LEARN, *[FRONT] * self.settings.workers]
+            signal.signal(number, lambda *_: self._events.put(None))
+        roles = [Role(LEARN), *[Role(FRONT)] * self.settings.workers]
         try:
-            children = [self._begin(command) for command in commands]
+            children = [self._begin(role) for role in roles]
             if all(child.is_ready() for child in children[1:]):
                 started()
-            while (ended := self._ended.get()) is not None and self._begin_again(ended):
+                self._begin_later(Role(LEARN, is_spare=True), SPARE_SECONDS)
+            while (event := self._events.get()) is not None and self._follow(event):
                 pass
         finally:
             self._stop()
         return self.code
 
-    def _begin(self, command: str) -> Child:
-        sockets = self.sockets if command == FRONT else []
+    def _begin(self, role: Role) -> Child:
+        sockets = self.sockets if role.command == FRONT else []
         order: dict[str, Any] = {
             "settings": msgspec.to_builtins(self.settings),
             "sockets": [one.fileno() for one in sockets],
+            "is_spare": role.is_spare,
         }
-        child = Child(command, json.dumps(order).encode() + b"\n", sockets)
+        child = Child(role, json.dumps(order).encode() + b"\n", sockets)
         self._children.append(child)
         threading.Thread(target=self._watch, args=(child,), daemon=True).start()
         return child
 
     def _watch(self, child: Child) -> None:
         child.process.wait()
-        self._ended.put(child)
+        self._events.put(child)
+
+    def _begin_later(self, role: Role, seconds: float) -> None:
+        timer = threading.Timer(seconds, self._events.put, (role,))
+        timer.daemon = True
+        timer.start()
+
+    def _follow(self, event: Child | Role) -> bool:
+        """Start what is due, or what has ended; return False if only the operator can mend it."""
+        match event:
+            case Role():
+                self._begin(event)
+                return True
+            case Child():
+                return self._begin_again(event)
 
     def _begin_again(self, ended: Child) -> bool:
         """Start what has ended once more, unless only the operator can mend it."""
         self._children.remove(ended)
-        code = ended.process.returncode
+        role, code = ended.role, ended.process.returncode
         if code == SETTING_ERROR:
             self.code = code
             return False
-        tell(f"the process `{ended.command}` has ended with code {code}; it is started again")
-        if time.monotonic() - ended.begun < SHORTEST_LIFE:
-            time.sleep(RETRY_SECONDS)
-        self._begin(ended.command)
+        tell(f"the process `{role.command}` has ended with code {code}; it is started again")
+        has_failed = code >= 0 and time.monotonic() - ended.begun < SHORTEST_LIFE
+        has_spare = any(child.role.command == role.command == LEARN for child in self._children)
+        if has_failed or has_spare:
+            self._begin_later(role, RETRY_SECONDS if has_failed else SPARE_SECONDS)
+        else:
+            self._begin(role)
         return True
 
     def _stop(self) -> None:
         """End the front ends first: they finish what they were asked; then the learner, which saves it."""
         for command in (FRONT, LEARN):
-            children = [child for child in self._children if child.command == command]
+            children = [child for child in self._children if child.role.command == command]
             for child in children:
                 with suppress(ProcessLookupError):
                     child.process.send_signal(signal.SIGTERM)
@@ -150,7 +181,7 @@ def run_supervised(command: str) -> None:
     settings = msgspec.convert(order["settings"], Settings)
     threading.Thread(target=_end_with_supervisor, daemon=True).start()
     if command == LEARN:
-        run_learner(settings, _say_ready)
+        run_learner(settings, _say_ready, is_spare=order["is_spare"])
     else:
         sockets = [socket.socket(fileno=descriptor) for descriptor in order["sockets"]]
         run_front_end(settings, lambda _: _say_ready(), sockets)

@@ -8,9 +8,10 @@ import msgspec
 
 from rbmle.service.learning import published as publication
 from rbmle.service.learning.checkpoints import origin_of
-from rbmle.service.learning.learner import MODEL, REPORT
+from rbmle.service.learning.learner import MODEL
 from rbmle.service.learning.published import Published
 from rbmle.service.learning.report import Report
+from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log.base import Log
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.outage import Outage

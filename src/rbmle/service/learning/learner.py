@@ -4,8 +4,6 @@ One works at a time, the one with the lease. Others stand by: they fold the same
 take over when the lease is free.
 """
 
-import os
-import platform
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.preparing import prepared
 from rbmle.service.learning.published import Published
 from rbmle.service.learning.report import Report
+from rbmle.service.learning.standing_by import FREE_SECONDS, LEARNER, REPORT, Standby
 from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
@@ -29,8 +28,7 @@ from rbmle.service.log.publications import Publications
 from rbmle.service.log.records import CLOCK, Ticked, encoded, kind_of
 from rbmle.service.statistics import Statistics
 
-MODEL, REPORT = "model", "report"  # names of publications
-LEARNER = f"{platform.node()}/{os.getpid()}"
+MODEL = "model"  # the name of the publication
 
 BATCH = 256  # records that are read at a time
 TOGETHER = 64  # records that are learned between two looks at the clock
@@ -39,7 +37,7 @@ SHARE = 20  # publications take no more than one part in this many of the time
 POLL_SECONDS = 0.1  # between two looks for new records
 REPORT_SECONDS = 0.25  # between two reports, if there is something new
 TICK_SECONDS = 1.0  # between two records of the clock, and two reports at most
-LEASE_SECONDS = 0.5  # between two looks at the lease
+HELD_SECONDS = 0.5  # between two looks whether the lease is still held
 RETRY_SECONDS = 0.2
 
 
@@ -93,11 +91,18 @@ class LogLearner:
         finally:
             self._lease.release()
 
+    def stand_by(self, *, is_spare: bool) -> None:
+        """Wait for the lease, with kernels at hand and nothing learned; `prepare` has to follow."""
+        waiting = Standby(self.log, self.publications, self._lease, self._stop)
+        waiting.wait(self._lead, is_spare=is_spare)
+
     def prepare(self) -> None:
         """Wait until there is something to learn from, and go on from a checkpoint; `run` has to follow."""
-        while not (self._lead() or self.log.last()):
+        while not (self.is_leading or self._lead() or self.log.last()):
             if self._stop.wait(RETRY_SECONDS):
                 return
+        if self._stop.is_set():
+            return
         self._origin = origin_of(self.log)
         settings = settings_of(self.log)
         assert settings.model is not None  # every log begins with one
@@ -166,7 +171,7 @@ class LogLearner:
 
     def _keep_lease(self) -> None:
         """Take over if nobody leads, and stand by if the lease is lost."""
-        if not self._is_due("lease", LEASE_SECONDS):
+        if not self._is_due("lease", HELD_SECONDS if self.is_leading else FREE_SECONDS):
             return
         if self.is_leading and not self._lease.is_held():
             self.is_leading = False

@@ -14,13 +14,13 @@ def prepared(
 ) -> Restored | None:
     """Load kernels while the newest checkpoint that fits the log is read; return it, or None."""
     with ThreadPoolExecutor(1) as beside:
-        warm = beside.submit(warm_up, model)
+        warm = beside.submit(_warm_up, model)
         found = _restored(log, checkpoints, notify)
         warm.result()
     return found
 
 
-def warm_up(model: ModelSettings) -> None:
+def _warm_up(model: ModelSettings) -> None:
     """Load the kernels that decide; if they had to be compiled, those that learn are too, before all else."""
     before = seconds_compiled()
     model.warm_up(is_learning=False)

@@ -28,6 +28,12 @@ SET tcp_keepalives_idle = 5;
 SET tcp_keepalives_interval = 2;
 SET tcp_keepalives_count = 3;
 """
+# A machine that vanished with the lease has lost it after three seconds.
+SOON_GONE = """
+SET tcp_keepalives_idle = 1;
+SET tcp_keepalives_interval = 1;
+SET tcp_keepalives_count = 2;
+"""
 TABLES = f"""
 CREATE TABLE rbmle_log (
     seq bigint PRIMARY KEY,
@@ -116,25 +122,31 @@ class ServerLease:
     def __init__(self, url: str) -> None:
         self._url = url
         self._connection: ServerSession | None = None
+        self._is_taken = False
 
     def take(self) -> bool:
-        """Return whether this process has it now; False too if the server is out of reach."""
-        if self.is_held():
-            return True
+        """Return whether this process has it now; False too if the server is out of reach.
+
+        The session stays, so that to ask again costs one trip.
+        """
+        if self._is_taken:
+            return self.is_held()
         try:
-            self._connection = connect(self._url)
+            if self._connection is None:
+                self._connection = connect(self._url)
+                self._connection.execute(SOON_GONE)
             found = self._connection.execute(
                 f"SELECT pg_try_advisory_lock({LEARNING}, hashtext(current_schema()))"
             ).fetchone()
         except psycopg.Error:
-            found = None
-        if found != (True,):
             self.release()
-        return self._connection is not None
+            return False
+        self._is_taken = found == (True,)
+        return self._is_taken
 
     def is_held(self) -> bool:
-        """Return whether the session that has it still lives."""
-        if self._connection is None:
+        """Return whether this process has it, and the session of it still lives."""
+        if not self._is_taken or self._connection is None:
             return False
         try:
             self._connection.execute("SELECT 1")
@@ -147,7 +159,7 @@ class ServerLease:
         """End the session."""
         if self._connection is not None:
             self._connection.close()
-        self._connection = None
+        self._connection, self._is_taken = None, False
 
 
 def is_empty(connection: ServerSession, url: str) -> bool:

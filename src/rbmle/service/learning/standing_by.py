@@ -1,0 +1,78 @@
+"""How a learner waits for the lease without learning: kernels are loaded, and nothing is folded.
+
+That costs memory and no time, where one that folds along takes the time of the one that leads once more.
+"""
+
+import os
+import platform
+import threading
+from collections.abc import Callable
+
+from rbmle.service.learning import report as reporting
+from rbmle.service.learning.start import settings_of
+from rbmle.service.log.base import Lease, Log
+from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.publications import Publications
+
+REPORT = "report"  # the name of the publication
+MACHINE = platform.node()
+LEARNER = f"{MACHINE}/{os.getpid()}"
+
+FREE_SECONDS = 0.1  # between two looks whether the lease is free
+YIELD_SECONDS = 3 * FREE_SECONDS  # in which one that has folded along takes a lease that is free
+LOOK_EVERY = 10  # looks at the lease there is one where the one that leads is
+
+
+class Standby:
+    """Waits for a lease."""
+
+    def __init__(
+        self, log: Log, publications: Publications, lease: Lease, stop: threading.Event
+    ) -> None:
+        self._log = log
+        self._publications = publications
+        self._lease = lease
+        self._stop = stop
+        self._is_warm = False
+
+    def wait(self, lead: Callable[[], bool], *, is_spare: bool) -> None:
+        """Return when `lead` did, or at the stop; or when a learner of another machine leads.
+
+        The last is for one that is no spare: it had better fold along, as that one's checkpoints are not here.
+        """
+        looks = 0
+        is_led = lead()
+        while not (is_led or self._stop.wait(FREE_SECONDS)):
+            self._warm_up()
+            is_due, looks = looks % LOOK_EVERY == 0, looks + 1
+            if is_due and not is_spare and self._is_led_elsewhere():
+                return
+            is_led = self._is_left_free() and lead()
+
+    def _warm_up(self) -> None:
+        """Load the kernels of the log's model, once it has one."""
+        if self._is_warm:
+            return
+        try:
+            model = settings_of(self._log).model
+        except LogUnavailable:
+            return
+        if model is not None:
+            model.warm_up()
+            self._is_warm = True
+
+    def _is_left_free(self) -> bool:
+        """Return whether the lease is free, and stays so while another one could take it."""
+        if not self._lease.take():
+            return False
+        self._lease.release()
+        return not self._stop.wait(YIELD_SECONDS)
+
+    def _is_led_elsewhere(self) -> bool:
+        """Return whether the last report is of another machine."""
+        try:
+            found = self._publications.newer(REPORT, None)
+        except LogUnavailable:
+            return False
+        learner = "" if found is None else reporting.decode(found[1]).learner
+        return learner.rpartition("/")[0] not in {"", MACHINE}
