@@ -1,4 +1,4 @@
-"""A learner that waits for the lease, and what it does meanwhile: nothing."""
+"""A learner that waits for the lease, what it does meanwhile (nothing), and what is left for it to do."""
 
 import threading
 from collections.abc import Iterator
@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from rbmle.service.learning import report as reporting
+from rbmle.service.learning.checkpoints import Checkpoints
 from rbmle.service.learning.learner import Learner
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
@@ -83,3 +85,14 @@ def test_a_spare_leaves_a_free_lease_to_one_that_has_folded_along(tmp_path: Path
         thread.join(PATIENCE)
         log.close()
         wait_until(lambda: spare.is_leading)
+
+
+def test_much_that_was_learned_is_saved_before_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rbmle.service.learning.learner.LEARNED_SECONDS", 0.0)
+    with running(small_start(tmp_path, checkpoint_seconds=1e6)) as service:
+        rank(service, offer("a", "b", event="e"))
+        reward(service, "e", 1.0)
+        learned(service)
+        wait_until(Checkpoints(tmp_path).paths)

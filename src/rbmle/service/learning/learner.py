@@ -39,6 +39,10 @@ REPORT_SECONDS = 0.25  # between two reports, if there is something new
 TICK_SECONDS = 1.0  # between two records of the clock, and two reports at most
 HELD_SECONDS = 0.5  # between two looks whether the lease is still held
 RETRY_SECONDS = 0.2
+LEARNED_SECONDS = (
+    2.0  # of learning, after which there is a checkpoint: a standby would have to do it again
+)
+SAVE_SHARE = 20  # such checkpoints take no more than one part in this many of the time
 
 
 class LogLearner:
@@ -65,6 +69,7 @@ class LogLearner:
         self._known: tuple[int, Bandit | None, ServiceConfiguration | None] = (-1, None, None)
         self._reported = -1  # the seq of the last report
         self._saved = 0  # the seq of the last checkpoint
+        self._learned_seconds = 0.0  # since then
         self._log_bytes = 0
         self._origin = ""  # of the log
         self._due: dict[str, float] = {}  # when something is to be done again
@@ -161,6 +166,7 @@ class LogLearner:
 
     def _take(self, records: list[Stored]) -> None:
         """Take in records, and learn what they settle."""
+        begun = time.thread_time()
         try:
             for stored in records:
                 self._is_whole = False
@@ -168,6 +174,7 @@ class LogLearner:
                 self._is_whole = True
         finally:
             self.fold.learn()
+            self._learned_seconds += time.thread_time() - begun
 
     def _keep_lease(self) -> None:
         """Take over if nobody leads, and stand by if the lease is lost."""
@@ -257,8 +264,13 @@ class LogLearner:
             self._ticking.worked()
 
     def _save_if_due(self) -> None:
-        if self._is_due("save", self.start.checkpoint_seconds, is_first=False):
+        is_much = self._learned_seconds > LEARNED_SECONDS and self._is_due("save more", 0.0)
+        if self._is_due("save", self.start.checkpoint_seconds, is_first=False) or is_much:
+            begun = time.monotonic()
             self._save()
+            now = time.monotonic()
+            self._due["save more"] = now + SAVE_SHARE * (now - begun)
+            self._learned_seconds = 0.0
 
     def _save(self) -> None:
         """Write a checkpoint; if the disk does not take it, the next one will do."""
