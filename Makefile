@@ -31,6 +31,10 @@ sdk: .venv/dev tests/sdk/js/node_modules/.package-lock.json  ## Let Personalizer
 reliability: .venv/dev  ## Kill, stop, starve and repeat the service, for about half an hour
 	$(BIN)/python -m tests.reliability.killing --kills 100 --events 100000
 	$(BIN)/python -m tests.reliability.killing --kills 20 --events 10000 --wait PT5S
+	$(BIN)/python -m tests.reliability.killing --kills 20 --events 10000 --wait PT5S --settle deadline
+	$(BIN)/python -m tests.reliability.killing --kills 20 --events 10000 --wait PT5S --settle delayed
+	$(BIN)/python -m tests.reliability.parts --kills 12 --events 10000 --wait PT5S --settle deadline
+	$(BIN)/python -m tests.reliability.parts --kills 12 --events 10000 --wait PT5S --settle delayed
 	$(BIN)/python -m tests.reliability.parts --kills 100 --events 100000
 	$(BIN)/python -m tests.reliability.databases --kills 50 --events 50000
 	$(BIN)/python -m tests.reliability.disks --times 20

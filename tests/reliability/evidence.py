@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,14 @@ from typing import Any
 import msgspec
 
 from rbmle.core.bandit import Bandit
+from rbmle.service.configuration import Settle
 from rbmle.service.learning.checkpoints import Checkpoints, read
 from rbmle.service.learning.events import Counts
 from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.model import ModelSettings, saved
 from rbmle.service.log import Log, open_log
+from rbmle.service.log.base import Stored
+from rbmle.service.log.records import Configured, decoded, encoded
 from rbmle.service.statistics import Statistics
 from tests.reliability.visitors import Ledger, Ranked
 
@@ -77,6 +80,21 @@ def judge(
     )
 
 
+def folded_by(settle: str, place: str) -> bytes:
+    """Return the model that a log would give by another rule of settling."""
+    with closing(open_log(place, is_read_only=True)) as log:
+        fold = Fold(log=log, make=Model.from_json)
+        for stored in log.read():
+            row = stored.row
+            record = decoded(row.kind, row.payload)
+            if isinstance(record, Configured):
+                told = Configured(configuration=record.configuration | {"settle": settle})
+                row = replace(row, payload=encoded(told))
+            fold.apply(Stored(stored.seq, row))
+        assert fold.bandit is not None
+        return saved(fold.bandit)
+
+
 def _told(log: Log) -> tuple[dict[str, Ranked], dict[str, tuple[str, float]], int]:
     """Return the ranks and the rewards of a log, and how many there are of an event twice."""
     ranks: dict[str, Ranked] = {}
@@ -113,7 +131,7 @@ def _model_problems(
     """Fold the whole log, and return where it is not what the service knew or should know."""
     state, bandit = read(Checkpoints(data).paths()[0])
     rounds = {name: Bandit.load(BytesIO(model)).round for name, model in models.items()}
-    waiting = dict(models)
+    unseen = dict(models)
     problems = []
     statistics = Statistics()
     fold = Fold(log=log, make=ModelSettings.from_json, watcher=statistics)
@@ -121,23 +139,35 @@ def _model_problems(
         fold.apply(row)
         if fold.bandit is None:
             continue
-        for name in [name for name in waiting if rounds[name] == fold.bandit.round]:
-            if waiting.pop(name) != saved(fold.bandit):
+        for name in [name for name in unseen if rounds[name] == fold.bandit.round]:
+            if unseen.pop(name) != saved(fold.bandit):
                 problems.append(f"{name}: not the sum of the log after {fold.bandit.round} rounds")
         if fold.seq == state.seq:
             problems += _differences(fold, statistics, state, bandit)
-    problems += [f"{name}: it has learned what is not in the log" for name in waiting]
+    problems += [f"{name}: it has learned what is not in the log" for name in unseen]
     counts: Counts = fold.joiner.counts
-    learned = 0 if fold.bandit is None else fold.bandit.round
+    waiting = sum(len(pending.values) for pending in fold.joiner.pending.values())
     expected = {
         "decided": (counts.decided, stored["ranks"]),
-        "joined or late": (counts.joined + counts.late, stored["rewards"]),
+        "joined, late or pending": (counts.joined + counts.late + waiting, stored["rewards"]),
         "duplicate": (counts.duplicate, 0),
         "orphan": (counts.orphan, 0),
-        "learned": (learned, counts.joined + counts.defaulted),
     }
     problems += [f"{name}: {n}, not {m}" for name, (n, m) in expected.items() if n != m]
+    least, most = _to_learn(fold, stored)
+    learned = 0 if fold.bandit is None else fold.bandit.round
+    if not least <= learned <= most:
+        problems.append(f"learned: {learned}, not from {least} to {most}")
     return problems
+
+
+def _to_learn(fold: Fold, stored: Counter[str]) -> tuple[int, int]:
+    """Return how many observations a log has at least and at most, by its rule."""
+    settled = fold.joiner.counts.joined + fold.joiner.counts.defaulted
+    if fold.joiner.configuration.settle is not Settle.DELAYED:
+        return settled, settled
+    # An event is learned in its turn, or when it is settled; and perhaps its reward once more.
+    return max(settled, fold.joiner.foresight.learned), stored["ranks"] + stored["rewards"]
 
 
 def _differences(fold: Fold, statistics: Statistics, state: Any, bandit: bytes) -> list[str]:

@@ -87,7 +87,8 @@ async def survive(
             await ledger.reaches(plan.events)
             site.is_over = True
             await visitors.gone()
-            models = {"the last model": await learned_model(service)}
+            model = await learned_model(service, ledger.size if setup.learns_all else 0)
+            models = {"the last model": model}
             await service.terminate()
     return Outcome(
         verdict=judge(setup.place, ledger, setup.data, models),
@@ -104,14 +105,17 @@ async def _kill_early(setup: Setup, rng: random.Random) -> None:
         await service.kill()
 
 
-async def learned_model(service: Running) -> bytes:
-    """Return the model of a service that has learned all that is in its log."""
+async def learned_model(service: Running, observations: int = 0) -> bytes:
+    """Return the model of a service that has learned all that is in its log, so many observations or more."""
     connection = Connection()
     status = Request(method="GET", path="/v1/status")
     try:
         async with asyncio.timeout(LEARN_SECONDS):
             await service.ready()
-            while (await connection.ask(service.port, status)).json()["backlog"]:
+            while True:
+                said = (await connection.ask(service.port, status)).json()
+                if not said["backlog"] and said["observations"] >= observations:
+                    break
                 await asyncio.sleep(0.05)
             model = Request(method="GET", path="/personalizer/v1.0/model")
             answer = await connection.ask(service.port, model)
@@ -128,10 +132,11 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--visitors", type=int, default=32)
     parser.add_argument("--wait", default="P2D", help="for rewards; PT5S lets many be late")
+    parser.add_argument("--settle", default="on-reward", help="or deadline, or delayed")
     given = parser.parse_args()
     plan = Plan(kills=given.kills, events=given.events, visitors=given.visitors, stillborn=0.2)
     with tempfile.TemporaryDirectory(prefix="rbmle-kill-") as folder:
-        setup = Setup(data=Path(folder) / "data", wait=given.wait)
+        setup = Setup(data=Path(folder) / "data", wait=given.wait, settle=given.settle)
         outcome = asyncio.run(survive(setup, plan))
         print(f"the service: {outcome}", flush=True)
         few = replace(plan, kills=max(3, plan.kills // 10), events=max(300, plan.events // 10))

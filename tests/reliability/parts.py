@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -94,7 +94,8 @@ async def survive_parts(
         await ledger.reaches(events)
         site.is_over = True
         await crowd.gone()
-        models = {"the last model": await learned_model(service)}
+        model = await learned_model(service, ledger.size if setup.learns_all else 0)
+        models = {"the last model": model}
         await service.terminate()
     folders = (setup.data, setup.data.with_name("standby"))  # who led last has a checkpoint
     data = next(folder for folder in folders if Checkpoints(folder).paths())
@@ -128,16 +129,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--wait", default="P2D", help="for rewards; PT5S lets many be late")
+    parser.add_argument("--settle", default="on-reward", help="or deadline, or delayed")
     given = parser.parse_args()
+    rule = Setup(data=Path(), wait=given.wait, settle=given.settle)
     with tempfile.TemporaryDirectory(prefix="rbmle-parts-") as folder, database() as server:
-        setup = Setup(data=Path(folder) / "sqlite")
+        setup = replace(rule, data=Path(folder) / "sqlite")
         outcomes = [asyncio.run(survive_parts(setup, given.kills, given.events))]
         print(f"SQLite, one front end: {outcomes[-1]}", flush=True)
         if server is None:
             print(NONE_HERE)
         else:
             address = server.server.url("killed")
-            setup = Setup(data=Path(folder) / "postgres", log=address, workers=2)
+            setup = replace(rule, data=Path(folder) / "postgres", log=address, workers=2)
             story = survive_parts(setup, given.kills, given.events, has_standby=True)
             outcomes.append(asyncio.run(story))
             print(f"PostgreSQL, two front ends and a standby: {outcomes[-1]}", flush=True)

@@ -18,6 +18,7 @@ from tests.reliability.wire import LostError, ask_once
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("-c", "from rbmle.cli import main; main()")
 HASTY = ("-m", "tests.reliability.hasty", "0.2")  # the control, which must lose something
+SHORTEST_WAIT = "PT5S"  # for rewards
 START_SECONDS = 300.0  # the first start of all compiles kernels
 READY_SECONDS = 120.0
 ADDRESS = re.compile(rb"serves at http://[^:]+:(\d+)")
@@ -31,10 +32,16 @@ class Setup:
     log: str | None = None  # its address; None: a file in the folder
     program: tuple[str, ...] = PRODUCT
     wait: str = "P2D"  # for rewards; so long that none is too late
+    settle: str = "on-reward"
     checkpoint_seconds: float = 1.0
     policy: str = "model.network=Network(width=8)"
     bits: int = 8  # of the featuriser
     workers: int = 1
+
+    @property
+    def learns_all(self) -> bool:
+        """Return whether every event is learned, with a reward or without, soon after it was ranked."""
+        return self.wait == SHORTEST_WAIT and self.settle != "on-reward"
 
     @property
     def place(self) -> str:
@@ -67,7 +74,11 @@ class Setup:
             lines["log"] = self.log
         text = [f"{name} = {json.dumps(value)}" for name, value in lines.items()]
         text += ["[features]", f"bits = {self.bits}"]
-        text += ["[configuration]", f'reward_wait_time = "{self.wait}"', 'settle = "on-reward"']
+        text += [
+            "[configuration]",
+            f'reward_wait_time = "{self.wait}"',
+            f'settle = "{self.settle}"',
+        ]
         path.write_text("\n".join(text) + "\n")
         return path
 
