@@ -102,9 +102,21 @@ class FrontEnd:
             return "the log is still being read"
         return None
 
-    def configure(self, configuration: ServiceConfiguration) -> "Future[int]":
-        """Write a new configuration; decisions here follow it once it is stored."""
-        stored = self.decider.append(Configured(configuration=configuration.to_json()))
+    def written_configuration(self) -> tuple[ServiceConfiguration, int]:
+        """Return the newest configuration of the log, whoever wrote it, and its seq."""
+        found = settings_of(self.log)
+        assert found.configuration is not None  # every log begins with one
+        return found.configuration, found.configured
+
+    def configure(
+        self, configuration: ServiceConfiguration, after: int | None = None
+    ) -> "Future[int]":
+        """Write a new configuration; decisions here follow it once it is stored.
+
+        With the seq of the one that it is to follow, it is a DuplicateRequest if another one does already.
+        """
+        request = None if after is None else f"configuration:{after}"
+        stored = self.decider.append(Configured(configuration=configuration.to_json()), request)
 
         def follow(done: "Future[int]") -> None:
             if done.exception() is None:

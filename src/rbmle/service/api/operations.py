@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,8 +14,10 @@ from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import EventAnswer, StatusAnswer
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.learning.model import bounded, default_policy
+from rbmle.service.log.errors import DuplicateRequest, LogUnavailable
 from rbmle.service.log.records import OPERATOR
 
+CONFIGURE_TRIES = 20
 LEARNED_LOOKS, LEARNED_SECONDS = 100, 0.02  # for whether a change of the model is in force
 
 
@@ -50,9 +53,17 @@ class Operations:
     async def configure(
         self, changed: Callable[[ServiceConfiguration], ServiceConfiguration]
     ) -> None:
-        """Change the configuration, given the one that holds when those before are changed."""
+        """Change the newest configuration; if another front end was faster, change that one's."""
         async with self._changing:
-            await self._commits.wait(self._service.configure(changed(self.configuration)))
+            for _ in range(CONFIGURE_TRIES):
+                before, seq = await asyncio.to_thread(self._service.written_configuration)
+                with suppress(DuplicateRequest):
+                    await self._commits.wait(self._service.configure(changed(before), after=seq))
+                    return
+        raise LogUnavailable(
+            "the configuration is being changed by others all the time; send the same request again",
+            is_public=True,
+        )
 
     @property
     def policy(self) -> Policy[Any]:

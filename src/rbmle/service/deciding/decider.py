@@ -132,10 +132,10 @@ class Decider:
         """Return the row that says that a deferred event was shown; the log takes it once."""
         return _row(request.event, f"activate:{request.event}", Activated())
 
-    def append(self, record: Record) -> "Future[int]":
-        """Write a record of the operator, or of time."""
+    def append(self, record: Record, request: str | None = None) -> "Future[int]":
+        """Write a record of the operator, or of time; one with a request is written once."""
         event = CLOCK if isinstance(record, Ticked) else OPERATOR
-        return self._writer.submit([_row(event, None, record)])
+        return self._writer.submit([_row(event, request, record)])
 
     def _event(self, event: str | None, key: str | None) -> str:
         """Return the id of an event, a new one if it has none and there is no key to make it from."""
