@@ -95,3 +95,37 @@ def test_any_tree_is_within_the_limits_or_a_limit_error(tree: Any) -> None:
     else:
         assert json.loads(json.dumps(tree)) == tree
     assert LIMITS == Limits()
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "\U0001f469\u200d\U0001f4bb",  # a woman with a computer
+        "\U0001f469\U0001f3fd\u200d\U0001f4bb",  # of brown skin
+        "\u2764\ufe0f\u200d\U0001f525",  # a heart on fire
+        "\U0001f642\u200d\u2194\ufe0f",  # a head that shakes
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian: I want
+        "\u0915\u094d\u200d\u0937",  # Hindi: half a ka
+        "\u0d28\u0d4d\u200d",  # Malayalam: a chillu at the end
+    ],
+)
+def test_ids_have_joiners_where_words_and_emoji_need_them(id: str) -> None:
+    check_id(id, "the id")
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "a\u200db",  # looks like ab
+        "a\u200c",
+        "\u200d\U0001f4bb",
+        "\U0001f469\u200d",
+        "\U0001f469\u200d\u200d\U0001f4bb",
+        "\u0645\u200ca",
+        "1\u200d\U0001f4bb",
+        "\U0001f469\u200d\u202e\U0001f4bb",
+    ],
+)
+def test_ids_have_no_joiners_that_nobody_sees(id: str) -> None:
+    with pytest.raises(LimitError, match="join others"):
+        check_id(id, "the id")

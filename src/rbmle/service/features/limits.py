@@ -10,6 +10,9 @@ from rbmle.core.errors import RBMLEError
 
 # Control characters, those that change how others are shown, and halves that UTF-8 cannot hold.
 _UNSAFE = ("Cc", "Cf", "Cs")
+_JOINERS = "\u200c\u200d"  # zero width: they part or join their neighbours in words and emoji
+_VIRAMA = 9  # the combining class
+_EMOJI_ENDS = ("\ufe0f", *map(chr, range(0x1F3FB, 0x1F400)))  # a variant, and colours of skin
 
 
 class LimitError(RBMLEError, ValueError):
@@ -80,11 +83,31 @@ def check_id(id: str, what: str) -> None:
     """Raise LimitError unless this is an id: not empty, not too long, and all of it can be seen."""
     if not 0 < len(id) <= LIMITS.id:
         raise LimitError(f"{what} has {len(id):,} characters, but an id has 1 to {LIMITS.id:,}")
-    if not id.isprintable() and any(unicodedata.category(c) in _UNSAFE for c in id):
+    if not id.isprintable() and any(
+        unicodedata.category(c) in _UNSAFE and not _joins(id, place) for place, c in enumerate(id)
+    ):
         raise LimitError(
             f"{what} is {ascii(id)[:80]}, but an id has no control characters, nor such as change the "
-            "direction of a text"
+            "direction of a text; those that join others stand in words and emoji only"
         )
+
+
+def _joins(id: str, place: int) -> bool:
+    """Return whether there is a joiner that is seen: in an emoji, an Indic word, or a word like Persian ones.
+
+    These are, roughly, the places where Unicode (UAX #31, section 2.3) allows them in identifiers.
+    """
+    if id[place] not in _JOINERS or place == 0:
+        return False
+    before, after = id[place - 1], id[place + 1 : place + 2]
+    if unicodedata.combining(before) == _VIRAMA:
+        return True
+    if not after:
+        return False
+    if id[place] == "\u200d" and unicodedata.category(after) in {"So", "Sm"}:
+        return unicodedata.category(before) == "So" or before in _EMOJI_ENDS
+    letters = id[:place].rstrip("".join(c for c in id[:place] if unicodedata.combining(c)))[-1:]
+    return all(c and unicodedata.bidirectional(c) in {"AL", "R"} for c in (letters, after))
 
 
 def _too_deep(limits: Limits) -> LimitError:

@@ -14,7 +14,7 @@ from rbmle.service.deciding.requests import (
 from rbmle.service.features.limits import Features
 from rbmle.service.log.records import NO_FEATURES
 
-NO_CONTROLS = (  # what check_id takes, as a pattern
+NO_CONTROLS = (  # what check_id takes, as a pattern, but for joiners in words and emoji
     "^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e"
     "\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\ufeff\\ufff9-\\ufffb]*$"
 )
