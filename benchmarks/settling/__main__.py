@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.settling.simulation import Outcome, Traffic, simulate
-from benchmarks.settling.world import right_share
+from benchmarks.settling.world import Delays, right_share
 from rbmle.service.configuration import ServiceConfiguration, Settle
 from rbmle.service.learning.model import ModelSettings
 
@@ -29,15 +29,19 @@ CLIENTS = {  # who sends what, and the rule for it
 }
 SETTINGS = ((600, 20.0), (60, 250.0), (60, 20.0), (600, 2.0))  # seconds to wait, events a second
 
-Case = tuple[str, tuple[int, float], int, int]  # client, setting, events, seed
+Case = tuple[str, tuple[int, float], int, int, Delays]  # client, setting, events, seed, delays
 
 
 def run(case: Case) -> Outcome:
     """Return what became of one case."""
-    client, (wait, per_second), events, seed = case
+    client, (wait, per_second), events, seed, delays = case
     sends_zeros, settle = CLIENTS[client]
     traffic = Traffic(
-        events=events, per_second=per_second, sends_zeros=sends_zeros, more_after=MORE_AFTER
+        events=events,
+        per_second=per_second,
+        sends_zeros=sends_zeros,
+        more_after=MORE_AFTER,
+        delays=delays,
     )
     configuration = ServiceConfiguration(reward_wait_time=timedelta(seconds=wait), settle=settle)
     return simulate(traffic, configuration, ModelSettings(seed=seed), seed)
@@ -47,26 +51,35 @@ def main(
     events: int = typer.Option(20_000, help="In each run; a multiple of 2,000."),
     seeds: int = typer.Option(1, help="Runs of each case, which are averaged."),
     processes: int = typer.Option(2),
+    delays: str = typer.Option("equal", help="Of clicks: equal, best-late or best-soon."),
+    settings: str = typer.Option("", help="Which of the settings, as 0,2; all if empty."),
 ) -> None:
     """Print a table for each setting."""
+    how = Delays(delays)
     console = Console(width=150)
-    for setting in SETTINGS:
-        cases = list(product(CLIENTS, [setting], [events], range(seeds)))
+    numbers = [int(number) for number in settings.split(",")] if settings else range(len(SETTINGS))
+    for setting in [SETTINGS[number] for number in numbers]:
+        cases = list(product(CLIENTS, [setting], [events], range(seeds), [how]))
         with ProcessPoolExecutor(processes) as pool:
             outcomes = dict(zip(cases, pool.map(run, cases), strict=True))
-        console.print(_table(setting, outcomes, events, seeds))
+        console.print(_table(setting, outcomes, events, seeds, how))
 
 
 def _table(
-    setting: tuple[int, float], outcomes: dict[Case, Outcome], events: int, seeds: int
+    setting: tuple[int, float],
+    outcomes: dict[Case, Outcome],
+    events: int,
+    seeds: int,
+    delays: Delays,
 ) -> Table:
     wait, per_second = setting
     share = np.mean(
         [right_share(seed, ServiceConfiguration().exploration) for seed in range(seeds)]
     )
     table = Table(
-        title=f"Wait {wait} s, {per_second:g} events a second: {wait * per_second:,.0f} in a wait. Chance of a "
-        f"click per {PERIOD:,} events, and (share of new articles; {share:.2f} is right)"
+        title=f"Wait {wait} s, {per_second:g} events a second: {wait * per_second:,.0f} in a wait; "
+        f"delays: {delays.value}. Chance of a click per {PERIOD:,} events, and (share of new articles; "
+        f"{share:.2f} is right)"
     )
     table.add_column("rule and client")
     for end in range(PERIOD, events + 1, PERIOD):
@@ -74,7 +87,7 @@ def _table(
     table.add_column("all", justify="right")
     table.add_column("says", justify="right")
     for client in CLIENTS:
-        found = [outcomes[client, setting, events, seed] for seed in range(seeds)]
+        found = [outcomes[client, setting, events, seed, delays] for seed in range(seeds)]
         earned = np.mean([one.earned for one in found], axis=0)
         is_new = np.mean([one.is_new for one in found], axis=0)
         cells = []

@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from benchmarks.settling.world import ARTICLES, MORE, event_of
+from benchmarks.settling.world import ARTICLES, MORE, Delays, event_of
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.choosing import plays_of
 from rbmle.service.learning.fold import Fold
@@ -37,6 +37,7 @@ class Traffic:
     per_second: float
     sends_zeros: bool = False  # as late as clicks
     mean_delay: float = 30.0  # seconds
+    delays: Delays = Delays.EQUAL
     more_after: int  # events, after which there are more articles
 
 
@@ -87,7 +88,13 @@ def simulate(
         if now >= published_at + PUBLISHED:
             published, published_at = learn(), now
         articles = ARTICLES + MORE * (number >= traffic.more_after)
-        found = event_of(number, articles=articles, mean_delay=traffic.mean_delay, seed=seed)
+        found = event_of(
+            number,
+            articles=articles,
+            mean_delay=traffic.mean_delay,
+            seed=seed,
+            delays=traffic.delays,
+        )
         event = str(found.request.event)
         ((play,),) = plays_of([event], [found.request], published, configuration)
         decided = Decided(
@@ -100,7 +107,7 @@ def simulate(
         append(now, event, decided)
         chance = found.chances[play.chosen]
         if found.luck < chance or traffic.sends_zeros:
-            told = now + int(1_000 * found.delay)
+            told = now + int(1_000 * found.delays[play.chosen])
             heapq.heappush(coming, (told, next(order), event, float(found.luck < chance)))
         earned[number], is_new[number] = chance, play.chosen >= ARTICLES
         if statistics.played.plays:

@@ -1,6 +1,8 @@
 """Ten articles for visitors of five interests, whose clicks come late; five more articles later on."""
 
 from dataclasses import dataclass
+from enum import Enum
+from functools import cache
 
 import numpy as np
 
@@ -24,10 +26,23 @@ class Event:
     request: RankRequest
     chances: np.ndarray
     luck: float  # a click on an article whose chance is above it
-    delay: float  # seconds until it is told
+    delays: np.ndarray  # seconds until it is told, by article
 
 
-def event_of(number: int, *, articles: int, mean_delay: float, seed: int) -> Event:
+class Delays(Enum):
+    """How long clicks take, by article; the mean of a topic's first two is the same in all."""
+
+    EQUAL = "equal"
+    BEST_LATE = "best-late"  # the better one of its topic takes four times as long
+    BEST_SOON = "best-soon"  # the others do
+
+
+SHORT, LONG = 0.4, 1.6  # of the mean delay
+
+
+def event_of(
+    number: int, *, articles: int, mean_delay: float, seed: int, delays: Delays = Delays.EQUAL
+) -> Event:
     """Return the visit with a number, the same whichever article is shown."""
     rng = np.random.default_rng((seed, number))
     interest, device = rng.integers(len(TOPICS)), rng.integers(len(DEVICES))
@@ -43,9 +58,9 @@ def event_of(number: int, *, articles: int, mean_delay: float, seed: int) -> Eve
             for a in range(articles)
         ]
     )
-    return Event(
-        request=request, chances=chances, luck=rng.random(), delay=rng.exponential(mean_delay)
-    )
+    luck, delay = rng.random(), rng.exponential(mean_delay)
+    own = np.array([_slowness(a, articles, seed, delays) for a in range(articles)])
+    return Event(request=request, chances=chances, luck=luck, delays=delay * own)
 
 
 def right_share(seed: int, exploration: float) -> float:
@@ -62,10 +77,20 @@ def right_share(seed: int, exploration: float) -> float:
     return float((1 - exploration) * greedy + exploration * MORE / everything)
 
 
+def _slowness(article: int, articles: int, seed: int, delays: Delays) -> float:
+    """Return by how much clicks on an article take longer than the mean."""
+    if delays is Delays.EQUAL:
+        return 1.0
+    rivals = range(article % len(TOPICS), articles, len(TOPICS))
+    is_best = article == max(rivals, key=lambda a: _appeal(a, seed))
+    return LONG if is_best is (delays is Delays.BEST_LATE) else SHORT
+
+
 def _topic(article: int) -> str:
     return TOPICS[article % len(TOPICS)]
 
 
+@cache
 def _appeal(article: int, seed: int) -> float:
     """Return by how much an article is better than its topic, around 1."""
     return float(np.random.default_rng((seed, 10**9, article)).uniform(0.7, 1.3))
