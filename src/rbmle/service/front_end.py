@@ -57,7 +57,7 @@ class FrontEnd:
         self.log = log
         self.data = data
         self.writer = Writer(log)
-        self.decider = Decider(log, self.writer, self._published)
+        self.decider = Decider(log, self.writer, self._published, self._has_slots)
         self._settings: WrittenSettings = settings_of(log)  # written, and perhaps not published yet
         self._is_closed = False
         self._follower = Follower(log, publications, self._look)
@@ -201,6 +201,10 @@ class FrontEnd:
             is_closed=pending is None,
             deadline=None if pending is None else _date(pending.deadline),
         )
+
+    def _has_slots(self) -> bool:
+        """Return whether some front end has decided an event with slots, as far as the learner knows."""
+        return self.report.has_slots
 
     def _published(self) -> Published:
         """Return what decides: what is published, with the configuration that was written since."""

@@ -60,8 +60,15 @@ class Draft(msgspec.Struct, frozen=True):
 class Decider:
     """Decides with the published model, and writes before it answers."""
 
-    def __init__(self, log: Log, writer: Writer, published: Callable[[], Published]) -> None:
-        self.slots = SlotsKnown(log)
+    def __init__(
+        self,
+        log: Log,
+        writer: Writer,
+        published: Callable[[], Published],
+        has_slots: Callable[[], bool],
+    ) -> None:
+        """Make it; `has_slots` says whether some front end has decided an event with slots."""
+        self.slots = SlotsKnown(log, has_slots)
         self._log = log
         self._writer = writer
         self._published = published

@@ -1,7 +1,7 @@
 """Which slots an event has, as far as that is known: for rewards that cannot count."""
 
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rbmle.service.deciding.requests import ONLY_SLOT, RequestError, RewardRequest
 from rbmle.service.log.base import Log
@@ -13,22 +13,27 @@ REMEMBERED = 10_000  # events with slots
 class SlotsKnown:
     """The slots of events: the last that were decided here are remembered, others are in the log."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, are_used: Callable[[], bool]) -> None:
+        """Begin to remember; `are_used` says whether some front end has decided an event with slots."""
         self._log = log
+        self._told = are_used
+        self._are_used = False
         self._slots: OrderedDict[str, tuple[str, ...]] = OrderedDict()
 
     def remember(self, event: str, slots: Sequence[str]) -> None:
         """Remember the slots of an event; one without slots need not be."""
+        self._are_used = True
         self._slots[event] = tuple(slots)
         while len(self._slots) > REMEMBERED:
             self._slots.popitem(last=False)
 
     def may_mismatch(self, request: RewardRequest) -> bool:
-        """Return whether to check a reward: not the one value of an event not known to have slots.
+        """Return whether to check a reward: not one value where no event has slots.
 
-        Nearly all rewards are such, and a look at the log takes 30 µs.
+        Nearly all rewards are such, and a look at the log takes 30 µs, or a trip to the server.
         """
-        return ONLY_SLOT not in request.values or request.event in self._slots
+        self._are_used = self._are_used or self._told()
+        return ONLY_SLOT not in request.values or self._are_used
 
     def check(self, request: RewardRequest) -> None:
         """Raise RequestError if the event is known, and cannot have these rewards; this may read the log."""

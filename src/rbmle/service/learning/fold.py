@@ -80,6 +80,7 @@ class Fold:
     bandit: Bandit | None = field(init=False, default=None)  # None: no model was made
     budget: Budget = field(init=False, default_factory=Budget)
     seq: int = field(init=False, default=0)  # of the last record that was taken in and learned
+    has_slots: bool = field(init=False, default=False)  # one of the events taken in has
     _settled: list[Settled] = field(init=False, default_factory=list)  # to be learned
     _is_fitted: list[bool] = field(init=False, default_factory=list)  # of each of them
 
@@ -111,6 +112,7 @@ class Fold:
         record = self.joiner.advance(stored)
         match record:
             case Decided():
+                self.has_slots = self.has_slots or any(play.slot for play in record.plays)
                 self.watcher.decide(self.joiner.time, record)
             case Modelled():
                 self._learn_settled()

@@ -237,6 +237,7 @@ class LogLearner:
             unavailable_since=None if failure is None else int(failure.since * 1000),
             unavailable_why="" if failure is None else failure.why,
             broken=broken,
+            has_slots=fold.has_slots,
             learner=LEARNER,
         )
         self._put(REPORT, msgspec.msgpack.encode(report))

@@ -20,4 +20,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unavailable_since: int | None = None  # milliseconds; None: the log can be read
     unavailable_why: str = ""
     broken: str = ""  # why it has stopped, and will not go on
+    has_slots: bool = False  # an event that it has read since its start has slots
     learner: str = ""  # the machine and the process that wrote it
