@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.service.client import Traffic, loaded
-from benchmarks.service.processes import RBMLE, listening, resident
+from benchmarks.service.processes import RBMLE, cpu_seconds, family, listening, resident
 
 AT_LEAST = 0.40
 SOAK_CONNECTIONS = 64
@@ -24,20 +24,22 @@ def main(
     connections: str = typer.Option("32,64,128", help="Each has one request at a time."),
     reward_share: float = typer.Option(0.1, help="The part of the events that is rewarded."),
     catalogue: int = typer.Option(500, help="Of articles; 0: their features are new in each call."),
-    policy: str = typer.Option("neural-rbmle-pc"),
+    policy: str = typer.Option("", help="The default one if empty."),
+    workers: int = typer.Option(1, help="Front ends."),
+    log: str = typer.Option("", help="postgresql://…; SQLite if empty."),
 ) -> None:
     """Print a table of each turn; then memory as the long run goes on."""
     console = Console(width=110)
     with (
         tempfile.TemporaryDirectory() as folder,
         listening("-m", "benchmarks.service.echo") as echo,
-        listening(*_serve(folder, policy)) as served,
+        listening(*_serve(folder, policy, workers, log)) as served,
     ):
         process, port = served
         counts = [int(count) for count in connections.split(",")]
         for count in counts if turns else ():
             traffic = Traffic(connections=count, reward_share=reward_share, catalogue=catalogue)
-            _compare(echo[1], port, turns, seconds, traffic, console)
+            _compare(echo[1], port, process.pid, turns, seconds, traffic, console)
         if minutes:
             traffic = Traffic(
                 connections=counts[-1], reward_share=reward_share, catalogue=catalogue
@@ -46,17 +48,37 @@ def main(
 
 
 def _compare(
-    echo: int, port: int, turns: int, seconds: float, traffic: Traffic, console: Console
+    echo: int,
+    port: int,
+    pid: int,
+    turns: int,
+    seconds: float,
+    traffic: Traffic,
+    console: Console,
 ) -> None:
     """Print how much of an echo's throughput the service has, turn by turn."""
     silent = replace(traffic, reward_share=0.0)
     table = Table(title=f"{traffic.connections} connections, a catalogue of {traffic.catalogue}")
-    for name in ("turn", "echo /s", "service /s", "ratio", "p50 ms", "p99 ms", "rewards /s"):
+    for name in (
+        "turn",
+        "echo /s",
+        "service /s",
+        "ratio",
+        "p50 ms",
+        "p99 ms",
+        "rewards /s",
+        "CPU µs",
+    ):
         table.add_column(name, justify="right")
     table.add_column("errors", justify="right")
     ratios = []
     for turn in range(turns):
-        bare, ours = loaded(echo, seconds, silent), loaded(port, seconds, traffic)
+        bare = loaded(echo, seconds, silent)
+        before = sum(map(cpu_seconds, family(pid)))
+        ours = loaded(port, seconds, traffic)
+        cpu = (
+            sum(map(cpu_seconds, family(pid))) - before
+        )  # of all processes, rewards and learning too
         ratios.append(ours.ranks_per_second / bare.ranks_per_second)
         table.add_row(
             str(turn + 1),
@@ -66,6 +88,7 @@ def _compare(
             f"{ours.milliseconds(0.5):.1f}",
             f"{ours.milliseconds(0.99):.1f}",
             f"{ours.rewards / seconds:,.0f}",
+            f"{1e6 * cpu / max(1, len(ours.latencies)):,.0f}",
             str(len(ours.errors)),
         )
     console.print(table)
@@ -87,9 +110,11 @@ def _soak(port: int, pid: int, minutes: float, traffic: Traffic, console: Consol
             console.print(error.decode(errors="replace"))
 
 
-def _serve(folder: str, policy: str) -> list[str]:
-    data = str(Path(folder) / "data")
-    return [*RBMLE, "serve", "--no-keys", "--policy", policy, "--data", data, "--port"]
+def _serve(folder: str, policy: str, workers: int, log: str) -> list[str]:
+    command = [*RBMLE, "serve", "--no-keys", "--workers", str(workers)]
+    command += ["--policy", policy] if policy else []
+    command += ["--log", log] if log else []
+    return [*command, "--data", str(Path(folder) / "data"), "--port"]
 
 
 typer.run(main)
