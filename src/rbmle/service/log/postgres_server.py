@@ -1,5 +1,7 @@
 """Connections to the PostgreSQL server of a log, its tables, and its locks."""
 
+from contextlib import suppress
+
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -50,6 +52,7 @@ CREATE TABLE rbmle_log_format (version integer NOT NULL);
 INSERT INTO rbmle_log_format VALUES ({VERSION});
 """
 
+_LEARNING = f"{LEARNING}, hashtext(current_schema())"
 LOCK = f"SELECT pg_advisory_xact_lock({APPENDING}, hashtext(current_schema()))"
 LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
 
@@ -135,9 +138,7 @@ class ServerLease:
             if self._connection is None:
                 self._connection = connect(self._url)
                 self._connection.execute(SOON_GONE)
-            found = self._connection.execute(
-                f"SELECT pg_try_advisory_lock({LEARNING}, hashtext(current_schema()))"
-            ).fetchone()
+            found = self._connection.execute(f"SELECT pg_try_advisory_lock({_LEARNING})").fetchone()
         except psycopg.Error:
             self.release()
             return False
@@ -156,8 +157,11 @@ class ServerLease:
         return True
 
     def release(self) -> None:
-        """End the session."""
+        """End the session; what it has is free at once, and not when the server notices that."""
         if self._connection is not None:
+            with suppress(psycopg.Error):
+                if self._is_taken:
+                    self._connection.execute(f"SELECT pg_advisory_unlock({_LEARNING})")
             self._connection.close()
         self._connection, self._is_taken = None, False
 
