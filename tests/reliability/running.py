@@ -115,6 +115,12 @@ class Running:
         """Return whether it has not ended."""
         return self._process.returncode is None
 
+    async def stood_by(self, times: int) -> None:
+        """Wait until so many learners have said, one after the other, that they stand by."""
+        async with asyncio.timeout(READY_SECONDS):
+            while self.said.count(b"a learner stands by") < times:
+                await asyncio.sleep(0.05)
+
     async def listening(self) -> None:
         """Wait until it has said where it listens; raise RuntimeError if it ended before."""
         async with asyncio.timeout(START_SECONDS):

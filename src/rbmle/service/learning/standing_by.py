@@ -27,9 +27,16 @@ class Standby:
     """Waits for a lease."""
 
     def __init__(
-        self, log: Log, publications: Publications, lease: Lease, stop: threading.Event
+        self,
+        log: Log,
+        publications: Publications,
+        lease: Lease,
+        stop: threading.Event,
+        told: Callable[[str], None],
     ) -> None:
+        """Make it; `told` hears when it could lead at once."""
         self._log = log
+        self._told = told
         self._publications = publications
         self._lease = lease
         self._stop = stop
@@ -60,6 +67,7 @@ class Standby:
         if model is not None:
             model.warm_up()
             self._is_warm = True
+            self._told("a learner stands by")
 
     def _is_left_free(self) -> bool:
         """Return whether the lease is free, and stays so while another one could take it."""
