@@ -83,7 +83,7 @@ def judge(
 def folded_by(settle: str, place: str) -> bytes:
     """Return the model that a log would give by another rule of settling."""
     with closing(open_log(place, is_read_only=True)) as log:
-        fold = Fold(log=log, make=Model.from_json)
+        fold = Fold(log=log, make=ModelSettings.from_json)
         for stored in log.read():
             row = stored.row
             record = decoded(row.kind, row.payload)

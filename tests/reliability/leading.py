@@ -7,7 +7,8 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 
-from rbmle.service.learning import report as reporting
+import msgspec
+
 from rbmle.service.learning.report import Report
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log import Log, open_log
@@ -29,7 +30,7 @@ class Watch:
     def report(self) -> Report | None:
         """Return what was reported last; None: nothing yet."""
         found = self._publications.newer(REPORT, None)
-        return None if found is None else reporting.decode(found[1])
+        return None if found is None else msgspec.msgpack.decode(found[1], type=Report)
 
     async def kill_leader(self) -> str:
         """Kill the process that leads; return its name."""

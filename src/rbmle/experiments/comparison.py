@@ -5,7 +5,7 @@ import numpy as np
 from rbmle.experiments.measures import Measures
 from rbmle.experiments.ranks import Ranks, ranks
 from rbmle.experiments.summary import Summary, policy_title
-from rbmle.experiments.tables import Entry, Table
+from rbmle.experiments.tables import Entry, ReportTable
 
 DIAGONAL = Entry(text="·")
 
@@ -21,7 +21,7 @@ def policy_ranks(measures: Measures) -> Ranks:
     return ranks(measures.policies, measures.regrets)
 
 
-def comparison_table(measures: Measures) -> Table:
+def comparison_table(measures: Measures) -> ReportTable:
     """Return a row for each policy, the one with most wins − losses first."""
     mean_ranks, net, relative = policy_ranks(measures), measures.net, measures.relative
     won, lost = measures.wins.sum(axis=1), measures.wins.sum(axis=0)
@@ -38,7 +38,7 @@ def comparison_table(measures: Measures) -> Table:
         )
         rows.append((policy_title(measures.policies[at]), entries))
     count = len(measures.problems)
-    return Table(
+    return ReportTable(
         caption=(
             f"{len(measures.policies)} policies on {count} problems. Significant wins and losses are "
             "counted over all other policies and problems; regret is relative to the best of each problem, "
@@ -60,7 +60,7 @@ def comparison_table(measures: Measures) -> Table:
     )
 
 
-def pairs_table(measures: Measures) -> Table:
+def pairs_table(measures: Measures) -> ReportTable:
     """Return wins–losses of each row against each column, in bold where a row has more wins."""
     wins, order = measures.wins, measures.order
     rows = []
@@ -75,7 +75,7 @@ def pairs_table(measures: Measures) -> Table:
             for column in order
         ]
         rows.append((policy_title(measures.policies[row]), tuple(entries)))
-    return Table(
+    return ReportTable(
         caption="Problems that the row wins significantly – loses; in bold where it wins more.",
         corner="Row against column",
         columns=tuple(policy_title(measures.policies[at]) for at in order),
@@ -83,7 +83,7 @@ def pairs_table(measures: Measures) -> Table:
     )
 
 
-def loss_table(measures: Measures, summary: Summary) -> Table:
+def loss_table(measures: Measures, summary: Summary) -> ReportTable:
     """Return the progressive validation loss of each policy on each problem, which is a row here."""
     order, losses = measures.order, measures.losses
     rows = []
@@ -95,7 +95,7 @@ def loss_table(measures: Measures, summary: Summary) -> Table:
             for x in column[order]
         ]
         rows.append((f"{summary.title(problem)}, {problem.horizon:,} rounds", tuple(entries)))
-    return Table(
+    return ReportTable(
         caption="Progressive validation loss, mean over seeds; the smallest of each row in bold.",
         corner="Problem",
         columns=tuple(policy_title(measures.policies[at]) for at in order),

@@ -8,20 +8,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rbmle.service.learning import report as reporting
 from rbmle.service.learning.checkpoints import Checkpoints
-from rbmle.service.learning.learner import Learner
+from rbmle.service.learning.learner import LogLearner
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
 from tests.services import PATIENCE, learned, offer, rank, reward, running, small_start, wait_until
 
 
 @contextmanager
-def standing_by(folder: Path, is_spare: bool) -> Iterator[Learner]:
+def standing_by(folder: Path, is_spare: bool) -> Iterator[LogLearner]:
     """Yield a second learner beside a service's own."""
     address = str(folder / LOG_FILE)
     log, publications = open_log(address), open_publications(address)
-    learner = Learner(log, publications, small_start(folder), told=lambda message: None)
+    learner = LogLearner(log, publications, small_start(folder), notify=lambda message: None)
 
     def work() -> None:
         learner.stand_by(is_spare=is_spare)
@@ -63,7 +62,7 @@ def test_one_that_is_no_spare_folds_along_where_another_machine_leads(tmp_path: 
 
         def is_folding() -> bool:  # a report of the service itself may come between
             told = msgspec.structs.replace(service.report, learner="elsewhere/1")
-            service.learner.publications.put(REPORT, reporting.encode(told))
+            service.learner.publications.put(REPORT, msgspec.msgpack.encode(told))
             return standby.fold.seq == service.fold.seq
 
         wait_until(is_folding)
@@ -74,7 +73,7 @@ def test_a_spare_leaves_a_free_lease_to_one_that_has_folded_along(tmp_path: Path
     with running(small_start(tmp_path)) as service, standing_by(tmp_path, is_spare=True) as spare:
         address = str(tmp_path / LOG_FILE)
         log, publications = open_log(address), open_publications(address)
-        hot = Learner(log, publications, small_start(tmp_path), told=lambda message: None)
+        hot = LogLearner(log, publications, small_start(tmp_path), notify=lambda message: None)
         hot.prepare()
         thread = threading.Thread(target=hot.run)
         thread.start()

@@ -98,7 +98,7 @@ class LogLearner:
 
     def stand_by(self, *, is_spare: bool) -> None:
         """Wait for the lease, with kernels at hand and nothing learned; `prepare` has to follow."""
-        waiting = Standby(self.log, self.publications, self._lease, self._stop, self.told)
+        waiting = Standby(self.log, self.publications, self._lease, self._stop, self.notify)
         waiting.wait(self._lead, is_spare=is_spare)
 
     def prepare(self) -> None:

@@ -8,7 +8,9 @@ import platform
 import threading
 from collections.abc import Callable
 
-from rbmle.service.learning import report as reporting
+import msgspec
+
+from rbmle.service.learning.report import Report
 from rbmle.service.learning.start import settings_of
 from rbmle.service.log.base import Lease, Log
 from rbmle.service.log.errors import LogUnavailable
@@ -82,5 +84,5 @@ class Standby:
             found = self._publications.newer(REPORT, None)
         except LogUnavailable:
             return False
-        learner = "" if found is None else reporting.decode(found[1]).learner
+        learner = "" if found is None else msgspec.msgpack.decode(found[1], type=Report).learner
         return learner.rpartition("/")[0] not in {"", MACHINE}
