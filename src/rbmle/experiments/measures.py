@@ -1,6 +1,6 @@
 """How policies compare over many problems, by the measures of the contextual bandit bake-off.
 
-Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off", JMLR 22(133), section 4.
+Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off", JMLR 22.
 """
 
 import json

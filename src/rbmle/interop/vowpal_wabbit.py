@@ -82,7 +82,7 @@ class VowpalWabbit(ABC):
 
     @property
     def options(self) -> str:
-        """Return all options: a cost is −reward, as Vowpal Wabbit's manual advises."""
+        """Return all options; a cost is −reward, so that what was never tried promises nothing."""
         products = f" -q {SPACE}{SPACE}" if self.interactions == "quadratic" else ""
         return f"--cb_explore_adf {self.explorer}{products} -b {self.bits} --quiet"
 
