@@ -93,17 +93,21 @@ def test_noise_and_rare_rewards_are_those_of_the_bake_off() -> None:
     assert (rare.right, rare.wrong) == (0.1, 0.02)
 
 
-def test_products_of_two_features_are_left_out_where_they_are_too_many(
+def test_products_of_too_many_features_are_left_out_where_they_are_dear(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bakeoff, "MOST_FEATURES", 10)
-    specs = [SimpleNamespace(name="vw:first", settings=(), policy=POLICIES["uniform"])]
-    specs.append(SimpleNamespace(**{**vars(specs[0]), "settings": ("interactions=quadratic",)}))
+    specs = [
+        SimpleNamespace(name=name, settings=settings, policy=POLICIES["uniform"])
+        for name in ("vw:cover", "vw:first")
+        for settings in ((), ("interactions=quadratic",))
+    ]
     monkeypatch.setattr(bakeoff, "rivals", lambda: (specs, []))
-    assert {trial.name for trial in bakeoff.trials(Plan(quick=True))} == {"vw:first"}
+    cheap = {"vw:cover", "vw:first", "vw:first (quadratic)"}
+    assert {trial.name for trial in bakeoff.trials(Plan(quick=True))} == cheap
     monkeypatch.setattr(bakeoff, "MOST_FEATURES", 1000)
-    found = {trial.name for trial in bakeoff.trials(Plan(quick=True))}
-    assert found == {"vw:first", "vw:first (quadratic)"}
+    every = {trial.name for trial in bakeoff.trials(Plan(quick=True))}
+    assert every == cheap | {"vw:cover (quadratic)"}
 
 
 def test_a_few_policies_can_be_played_with_more_seeds(tmp_path: Path) -> None:
