@@ -149,8 +149,7 @@ def _class(name: str) -> type[Policy[Any]]:
     if kind is None:
         others = dict.fromkeys(each.name for each in installed() if each.name not in POLICIES)
         raise SettingError(
-            f"there is no policy {name!r}; with an extra there are {', '.join(RIVALS)}; without one "
-            f"there are {', '.join([*POLICIES, *others])}"
+            f"there is no policy {name!r}; there are {', '.join([*POLICIES, *others])}"
         )
     return kind
 
