@@ -15,8 +15,8 @@ from rbmle.policies.base import ModelPolicy, check_not_negative
 class NPR(ModelPolicy[HeldNoiseState]):
     """Index f(x; θ) of a network fitted to r_s + ν ε_s, with ε_s ~ N(0, 1).
 
-    The paper draws every ε_s anew in each round and solves for θ again. Here θ is warm started, so that an
-    ε_s has to be held for it to be learned: `redraws` of them are drawn anew in a round.
+    The paper draws every ε_s anew in each round and solves for θ again. Here θ is warm started, and only
+    `redraws` of them are drawn anew in a round, so that training has time to follow the others.
     """
 
     exploration: float = 0.3  # ν
