@@ -72,8 +72,8 @@ def run_learner(
 ) -> None:
     """Learn until SIGTERM or SIGINT; `started` is called once it does, or folds along.
 
-    A spare learner folds nothing before it leads. False: it does while one of another machine leads; None:
-    it does whoever leads.
+    A spare learner folds nothing before it leads. False: it does while one leads whose checkpoints are
+    elsewhere; None: it does whoever leads.
     """
     start, address = settings.start(), address_of(settings)
     configure_logging()

@@ -61,6 +61,12 @@ class Checkpoints:
         """Return the checkpoints, the newest first."""
         return sorted(self.folder.glob("checkpoint-*.rbmle"), reverse=True)
 
+    @property
+    def newest(self) -> int:
+        """Return the record that the newest checkpoint knows last, by its name; 0 without one."""
+        numbers = [path.stem.rpartition("-")[2] for path in self.paths()]
+        return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
     def save(self, fold: Fold, statistics: Statistics) -> Path:
         """Write what the fold knows, whole or not at all, and delete what is older than the last."""
         assert fold.bandit is not None

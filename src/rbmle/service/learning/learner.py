@@ -19,7 +19,7 @@ from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.preparing import prepared
 from rbmle.service.learning.published import Published
 from rbmle.service.learning.report import Report
-from rbmle.service.learning.standing_by import FREE_SECONDS, LEARNER, REPORT, Standby
+from rbmle.service.learning.standing_by import FREE_SECONDS, REPORT, Standby, name_of
 from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
@@ -98,7 +98,9 @@ class LogLearner:
 
     def stand_by(self, *, is_spare: bool) -> None:
         """Wait for the lease, with kernels at hand and nothing learned; `prepare` has to follow."""
-        waiting = Standby(self.log, self.publications, self._lease, self._stop, self.notify)
+        waiting = Standby(
+            self.log, self.publications, self._lease, self._stop, self._checkpoints, self.notify
+        )
         waiting.wait(self._lead, is_spare=is_spare)
 
     def prepare(self) -> None:
@@ -238,7 +240,7 @@ class LogLearner:
             unavailable_why="" if failure is None else failure.why,
             broken=broken,
             has_slots=fold.has_slots,
-            learner=LEARNER,
+            learner=name_of(self.start.data),
         )
         self._put(REPORT, msgspec.msgpack.encode(report))
         self._reported = fold.seq

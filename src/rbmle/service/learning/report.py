@@ -21,4 +21,4 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unavailable_why: str = ""
     broken: str = ""  # why it has stopped, and will not go on
     has_slots: bool = False  # an event that it has read since its start has slots
-    learner: str = ""  # the machine and the process that wrote it
+    learner: str = ""  # the machine, the folder and the process that wrote it

@@ -7,9 +7,11 @@ import os
 import platform
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
+from rbmle.service.learning.checkpoints import Checkpoints
 from rbmle.service.learning.report import Report
 from rbmle.service.learning.start import settings_of
 from rbmle.service.log.base import Lease, Log
@@ -17,12 +19,16 @@ from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.publications import Publications
 
 REPORT = "report"  # the name of the publication
-MACHINE = platform.node()
-LEARNER = f"{MACHINE}/{os.getpid()}"
-
 FREE_SECONDS = 0.1  # between two looks whether the lease is free
 YIELD_SECONDS = 3 * FREE_SECONDS  # in which one that has folded along takes a lease that is free
+FAR_SECONDS = 2.0  # the same, if the newest checkpoint here is
+FAR = 20_000  # records or more behind
 LOOK_EVERY = 10  # looks at the lease there is one where the one that leads is
+
+
+def name_of(data: Path) -> str:
+    """Return the name of this process as a learner: where its checkpoints are, and its number."""
+    return f"{platform.node()}:{data.absolute()}/{os.getpid()}"
 
 
 class Standby:
@@ -34,20 +40,22 @@ class Standby:
         publications: Publications,
         lease: Lease,
         stop: threading.Event,
-        told: Callable[[str], None],
+        checkpoints: Checkpoints,
+        notify: Callable[[str], None],
     ) -> None:
-        """Make it; `told` hears when it could lead at once."""
+        """Make it; `notify` hears when it could lead at once."""
         self._log = log
-        self._told = told
+        self._checkpoints = checkpoints
+        self._notify = notify
         self._publications = publications
         self._lease = lease
         self._stop = stop
         self._is_warm = False
 
     def wait(self, lead: Callable[[], bool], *, is_spare: bool) -> None:
-        """Return when `lead` did, or at the stop; or when a learner of another machine leads.
+        """Return when `lead` did, or at the stop; or when one leads whose checkpoints are not here.
 
-        The last is for one that is no spare: it had better fold along, as that one's checkpoints are not here.
+        The last is for one that is no spare: it had better fold along.
         """
         looks = 0
         is_led = lead()
@@ -69,20 +77,28 @@ class Standby:
         if model is not None:
             model.warm_up()
             self._is_warm = True
-            self._told("a learner stands by")
+            self._notify("a learner stands by")
 
     def _is_left_free(self) -> bool:
         """Return whether the lease is free, and stays so while another one could take it."""
         if not self._lease.take():
             return False
         self._lease.release()
-        return not self._stop.wait(YIELD_SECONDS)
+        return not self._stop.wait(FAR_SECONDS if self._is_far_behind() else YIELD_SECONDS)
+
+    def _is_far_behind(self) -> bool:
+        """Return whether there is much to learn after the newest checkpoint."""
+        try:
+            return self._log.last() > self._checkpoints.newest + FAR
+        except LogUnavailable:
+            return True
 
     def _is_led_elsewhere(self) -> bool:
-        """Return whether the last report is of another machine."""
+        """Return whether the last report is of one whose checkpoints are elsewhere."""
         try:
             found = self._publications.newer(REPORT, None)
         except LogUnavailable:
             return False
         learner = "" if found is None else msgspec.msgpack.decode(found[1], type=Report).learner
-        return learner.rpartition("/")[0] not in {"", MACHINE}
+        here, _, _ = name_of(self._checkpoints.folder).rpartition("/")
+        return learner.rpartition("/")[0] not in {"", here}
