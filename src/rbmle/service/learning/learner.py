@@ -179,13 +179,13 @@ class LogLearner:
             self._learned_seconds += time.thread_time() - begun
 
     def _keep_lease(self) -> None:
-        """Take over if nobody leads, and stand by if the lease is lost."""
+        """Take over if nobody leads and there is nothing to catch up on; stand by if the lease is lost."""
         if not self._is_due("lease", HELD_SECONDS if self.is_leading else FREE_SECONDS):
             return
         if self.is_leading and not self._lease.is_held():
             self.is_leading = False
             self.notify("the lease is lost; another learner may take over")
-        elif not self.is_leading and self._lead():
+        elif not self.is_leading and self._is_caught_up and self._lead():
             self.notify("this learner has the lease now, and publishes")
 
     def _publish_if_due(self) -> None:
