@@ -1,5 +1,6 @@
 """A log in PostgreSQL: lost connections, late commits, sessions that end."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,13 @@ from rbmle.service.log import (
     open_log,
 )
 from rbmle.service.log.postgres import INSERT, PostgresLog
-from rbmle.service.log.postgres_server import begin_appending, connect
+from rbmle.service.log.postgres_server import (
+    LOCK,
+    TABLES,
+    begin_appending,
+    connect,
+    connect_writer,
+)
 from rbmle.service.log.row_codec import encoded_rows
 from tests.contract.log_promises import raised, row
 from tests.contract.log_server import Losable, OnServer
@@ -90,6 +97,18 @@ def test_a_server_that_crashes_and_comes_back_has_every_row(on_server: OnServer)
 
 def test_sessions_append_to_one_schema_in_one_order(on_server: OnServer) -> None:
     append_together(on_server)
+
+
+def test_one_of_two_that_find_no_tables_makes_them(on_server: OnServer) -> None:
+    """The second has looked before, and waits for the first, which commits after that."""
+    with ThreadPoolExecutor(1) as pool, connect(on_server.url) as first:
+        with first.transaction():
+            first.execute(LOCK)
+            second = pool.submit(connect_writer, on_server.url, 30.0)
+            while not first.execute("SELECT FROM pg_locks WHERE NOT granted").fetchall():
+                time.sleep(0.01)
+            first.execute(TABLES)
+        second.result(timeout=30).close()
 
 
 def test_a_lease_on_a_schema_is_one_session_s(on_server: OnServer) -> None:

@@ -53,6 +53,13 @@ INSERT INTO rbmle_log_format VALUES ({VERSION});
 """
 
 _LEARNING = f"{LEARNING}, hashtext(current_schema())"
+# By a query: what to_regclass knows is of the start of a transaction, before it waited for a lock.
+PRESENT = """
+SELECT current_schema() IS NOT NULL, 'rbmle_log' = ANY(names), 'rbmle_log_format' = ANY(names)
+FROM (SELECT array_agg(relname) || ARRAY['']::name[] AS names FROM pg_class
+      JOIN pg_namespace ON pg_namespace.oid = relnamespace
+      WHERE nspname = ANY(current_schemas(false)) AND starts_with(relname::text, 'rbmle_log')) AS found
+"""
 LOCK = f"SELECT pg_advisory_xact_lock({APPENDING}, hashtext(current_schema()))"
 LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
 
@@ -168,10 +175,7 @@ class ServerLease:
 
 def is_empty(connection: ServerSession, url: str) -> bool:
     """Return whether there are no tables; raise LogRefused if they are not those we know."""
-    found = connection.execute(
-        "SELECT current_schema() IS NOT NULL, to_regclass('rbmle_log') IS NOT NULL,"
-        " to_regclass('rbmle_log_format') IS NOT NULL"
-    ).fetchone()
+    found = connection.execute(PRESENT).fetchone()
     match found:
         case (False, _, _):
             raise LogRefused(f"the search_path of {place(url)} names no schema; create it first")
