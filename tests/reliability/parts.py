@@ -72,6 +72,9 @@ async def survive_parts(
     unlearned: list[float] = []
     unsaved: list[float] = []
     unanswereds: list[float] = []
+    spares = (
+        0  # that stood by before the last learner was killed; one that leads at once never does
+    )
     async with (
         visited(site, ledger, visitors) as crowd,
         listening(setup) as service,
@@ -86,13 +89,14 @@ async def survive_parts(
                 if standby is not None:
                     await standby.ready()
                 elif is_covered:
-                    await service.stood_by(len(unlearned) + len(unsaved) + 1)
+                    await service.stood_by(spares)
                 await asyncio.sleep(rng.uniform(0, 0.03))
                 async with asyncio.TaskGroup() as group:
                     if "front" in (commands := BOTH[number % len(BOTH)]):
                         await kill_one(service, "front", rng)
                         answered = group.create_task(unanswered(service))
                     if "learn" in commands:
+                        spares = service.spares
                         killed = await watch.kill_leader()
                         learned = group.create_task(watch.unlearned(killed))
                 if "front" in commands:

@@ -115,10 +115,15 @@ class Running:
         """Return whether it has not ended."""
         return self._process.returncode is None
 
-    async def stood_by(self, times: int) -> None:
-        """Wait until so many learners have said, one after the other, that they stand by."""
+    @property
+    def spares(self) -> int:
+        """Return how many learners have said so far that they stand by."""
+        return self.said.count(b"a learner stands by")
+
+    async def stood_by(self, before: int) -> None:
+        """Wait until one more learner than before has said that it stands by."""
         async with asyncio.timeout(READY_SECONDS):
-            while self.said.count(b"a learner stands by") < times:
+            while self.spares <= before:
                 await asyncio.sleep(0.05)
 
     async def listening(self) -> None:
