@@ -13,18 +13,16 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Two processes, for two cores: the ascent of GA takes as long as all the others together.
-SHARES = (
-    ["neural-ucb", "neural-rbmle-pc", "neural-ts", "deep-fpl", "lin-rbmle", "lin-ts"],
-    ["neural-rbmle-ga", "bootstrapped-nn"],
-)
+# Two processes, for two cores: one plays all policies in their order and one backwards, each with what the
+# other has compiled by then.
+ORDERS = ("1", "-1")
 PLAY = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from rbmle.policies import POLICIES
 from rbmle.policies.warming import play
-for name in sys.argv[2:]:
-    play(POLICIES[name]())
+for policy in list(POLICIES.values())[:: int(sys.argv[2])]:
+    play(policy())
 """
 
 
@@ -39,8 +37,8 @@ class Kernels(BuildHookInterface[Any]):
         source = str(Path(self.root) / "src")
         environment = os.environ | {"RBMLE_CACHE": self.folder.name, "RBMLE_QUIET": "1"}
         running = [
-            subprocess.Popen([sys.executable, "-c", PLAY, source, *names], env=environment)
-            for names in SHARES
+            subprocess.Popen([sys.executable, "-c", PLAY, source, order], env=environment)
+            for order in ORDERS
         ]
         codes = [process.wait() for process in running]
         if any(codes):
