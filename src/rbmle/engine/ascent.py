@@ -133,9 +133,8 @@ def biased_ascent(
         bounds[a] = bases[a] + reach * steps * rise / (1.0 + rise)
         estimates[a], gains[a] = bounds[a], 0.0
         largest = max(largest, bases[a])
-    bar = (
-        -np.inf
-    )  # the largest index of the arms with the largest f(x_a; θ̂), which take the first turn
+    # The largest index of the arms with the largest f(x_a; θ̂), which take the first turn.
+    bar = -np.inf
     for turn in range(2 * n):
         a = turn % n
         is_first = bases[a] == largest

@@ -12,9 +12,8 @@ from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square,
 
 BITS = 64  # of a hash
 CANDIDATES = 64  # blocks among which the best is sought, drawn at random where there are more
-ZERO = np.int64(
-    0
-)  # a plain 0 is of a type of its own, and functions would be compiled once more for it
+# A plain 0 is of a type of its own, and every function would be compiled once more for it.
+ZERO = np.int64(0)
 
 
 @kernel
