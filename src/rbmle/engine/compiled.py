@@ -93,3 +93,22 @@ def call_scalar(_context: Any, address: Any, z: Any) -> Any:
         return builder.call(builder.inttoptr(arguments[0], pointer), [arguments[1]])
 
     return types.float64(types.int64, types.float64), codegen
+
+
+@intrinsic
+def prefetch(_context: Any, array: Any, i: Any) -> Any:
+    """Ask for the cache line of array[i], which a later step reads; nothing waits for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.bitcast(builder.gep(values.data, [arguments[1]]), _BYTE.as_pointer())
+        shape = ir.FunctionType(ir.VoidType(), [pointer.type, _INT, _INT, _INT])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], shape)
+        read, keep, data = _INT(0), _INT(3), _INT(1)
+        builder.call(fetch, [pointer, read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
+
+
+_BYTE, _INT = ir.IntType(8), ir.IntType(32)

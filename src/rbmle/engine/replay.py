@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rbmle.engine.compiled import call_scalar, inlined, kernel, part
+from rbmle.engine.compiled import call_scalar, inlined, kernel, part, prefetch
 from rbmle.engine.hashing import below, mix, normal, unit
 from rbmle.engine.history import COUNT, NEWEST, Sizes
 from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows
@@ -14,6 +14,8 @@ from rbmle.engine.network import TOLERANCE, UNTOUCHED, climb, descend, enter, mo
 BEND = 2.0**-10  # the way over which b′ is differenced
 TINY = 1e-300
 ATTEMPTS = 64  # with a share of 0.8, all fail once in 10⁴⁴
+AHEAD = 3  # steps between asking for a sample and using it
+LINE = 16  # indices or values in a cache line
 
 
 @inlined
@@ -81,6 +83,24 @@ def pick(serials: Int[np.ndarray, " n"], count: int, fit: Fit, bits: int) -> int
     return -1
 
 
+@inlined
+def foresee(past: Past, drawn: Int[np.ndarray, " steps"], j: int) -> None:
+    """Ask the memory for what the next steps read: a long history is in no cache."""
+    if j + 2 * AHEAD < drawn.shape[0]:
+        i = max(drawn[j + 2 * AHEAD], 0)
+        prefetch(past.rows.starts, i)
+        prefetch(past.rows.lengths, i)
+        prefetch(past.rows.blocks, i)
+        prefetch(past.squares, i)
+        prefetch(past.rewards, i)
+    if j + AHEAD < drawn.shape[0]:
+        i = max(drawn[j + AHEAD], 0)
+        start = past.rows.starts[i]
+        for k in range(start, start + past.rows.lengths[i], LINE):
+            prefetch(past.rows.indices, k)
+            prefetch(past.rows.values, k)
+
+
 @part
 def follow(net: Net, weight: float, mean: Parameters) -> None:
     """Let a mean follow θ of a walk: mean ← mean + weight · (θ − mean); no row of W_1 owes a pull after it.
@@ -140,10 +160,14 @@ def replay(
     put_off = 0.0
     h = np.empty_like(net.theta.biases)
     delta = np.empty_like(h)
+    drawn = np.empty(fit.steps, np.int64)
     for j in range(fit.steps):
-        i = newest
+        drawn[j] = newest
         if j > 0 or not is_kept(fit, serials[newest]):
-            i = pick(serials, count, fit, mix(key, j))
+            drawn[j] = pick(serials, count, fit, mix(key, j))
+    for j in range(fit.steps):
+        foresee(past, drawn, j)
+        i = drawn[j]
         if i < 0:
             continue
         settle(net, rows, i)
