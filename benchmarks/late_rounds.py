@@ -6,6 +6,7 @@ import numpy as np
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.policy_rounds import with_steps
 from rbmle import Bandit, NeuralRBMLEPC, NeuralUCB
 
 ARMS, FEATURES, EARLY, WINDOW = 10, 20, 1000, 500
@@ -21,7 +22,7 @@ def late_rounds(late: int) -> Table:
         "policy", f"µs at round {EARLY:,}", f"µs at round {late:,}", "late / early", "at most"
     )
     table.title = "Cost of a round, median of a window"
-    for policy in (NeuralUCB(), NeuralRBMLEPC()):
+    for policy in map(with_steps, (NeuralUCB(), NeuralRBMLEPC())):
         old = Bandit(policy, arms=ARMS, features=FEATURES, seed=0)
         young = Bandit(policy, arms=ARMS, features=FEATURES, seed=0)
         for t in track(range(late), description=f"{type(policy).__name__} to round {late:,}"):

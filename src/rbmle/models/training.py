@@ -30,8 +30,8 @@ class Replay:
     1992), or the last point if `average` is 0.
     """
 
-    steps: int = 100  # J
-    rate: float = 0.1  # η
+    steps: int = 40  # J
+    rate: float = 0.2  # η
     average: float = 0.02
 
     def __post_init__(self) -> None:

@@ -21,7 +21,10 @@ class FGTS(ModelPolicy[RegressionState]):
     of the past. θ is the last point of stochastic-gradient Langevin dynamics (Welling, Teh 2011).
     """
 
-    model: Regression = field(default_factory=lambda: Regression(training=Replay(average=0.0)))
+    # More and shorter steps than others take: 40 of 0.2 had 1.1 times the regret.
+    model: Regression = field(
+        default_factory=lambda: Regression(training=Replay(steps=100, rate=0.1, average=0.0))
+    )
     bias: float = 0.03  # c
     cap: float = 1.0
     exploration: float = 0.01  # ν

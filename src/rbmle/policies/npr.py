@@ -8,6 +8,7 @@ import numpy as np
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.held_noise import HeldNoise, HeldNoiseState
 from rbmle.models.regression import Regression
+from rbmle.models.training import Replay
 from rbmle.policies.base import ModelPolicy, check_not_negative
 
 
@@ -21,7 +22,10 @@ class NPR(ModelPolicy[HeldNoiseState]):
 
     exploration: float = 0.3  # ν
     redraws: int = 100
-    model: Regression = field(default_factory=Regression)
+    # More and shorter steps than others take: 40 of 0.2 had 1.07 times the regret.
+    model: Regression = field(
+        default_factory=lambda: Regression(training=Replay(steps=100, rate=0.1))
+    )
 
     is_separate: ClassVar[bool] = True
 

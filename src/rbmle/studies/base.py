@@ -10,6 +10,8 @@ from rbmle.experiments.report import write_report
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import ReportTable
 from rbmle.experiments.trial import Trial
+from rbmle.models.regression import Regression
+from rbmle.models.training import Replay
 from rbmle.policies.schedules import Power
 from rbmle.studies.published import DATASETS, HORIZONS, PAPER
 from rbmle.studies.tuned import Data, Tuned
@@ -26,6 +28,7 @@ POLICIES = (
 SEEDS = 10
 QUICK_DATASETS = ("adult", "magic", "mushroom", "shuttle")  # those that ship with the package
 QUICK_SEEDS, QUICK_ROUNDS = 2, 1000
+TRAINING = Replay(steps=100, rate=0.1)  # the paper's J, and the rate for which constants were tuned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +90,17 @@ class Plan:
         ]
 
     def policy(self, name: str, dataset: str) -> Any:
-        """Return a policy as the paper has it, with its tuned constant: it never forgets."""
+        """Return a policy as the paper has it, with its tuned constant: J is 100, and it never forgets."""
         policy = self.tuned.policy(name, dataset, self.preprocessing)
         match name:  # the form of α(t) for which ν was tuned
             case "lin-rbmle":
                 policy = replace(policy, growth=Power(exponent=0.5))
             case "neural-rbmle-ga" if self.preprocessing == "paper":
                 policy = replace(policy, growth=Power(exponent=0.25), is_scaled=False)
-        return replace(policy, model=replace(policy.model, alarm=0.0))
+        model = replace(policy.model, alarm=0.0)
+        if isinstance(model, Regression):
+            model = replace(model, training=TRAINING)
+        return replace(policy, model=model)
 
 
 def paper_page(summary: Summary, path: Path, title: str, note: str) -> None:

@@ -12,6 +12,7 @@ from rbmle.experiments.summary import policy_title
 from rbmle.experiments.tables import Entry, ReportTable, latex, markdown
 from rbmle.models import Regression
 from rbmle.policies import NeuralRBMLEGA, NeuralTS, NeuralUCB
+from rbmle.studies.base import TRAINING
 from rbmle.studies.measurements import JSONRecord, kept
 from rbmle.studies.milliseconds import milliseconds
 from rbmle.studies.progress import watched
@@ -38,7 +39,8 @@ def write_table(quick: bool, out: Path, console: Console) -> list[Path]:
 
 def step_rows(rounds: int, folder: Path, console: Console) -> dict[str, JSONRecord]:
     """Return the seconds of a round of the three policies; those that the folder has are not played."""
-    ucb, ts, model = TimedExact(), TimedExact(), Regression(alarm=0.0)  # which never forgets
+    ucb, ts = TimedExact(), TimedExact()
+    model = Regression(training=TRAINING, alarm=0.0)  # which never forgets
     policies: dict[str, tuple[Policy[Any], Clock]] = {
         "neural-rbmle-ga": (NeuralRBMLEGA(model=model), Clock()),
         "neural-ucb": (NeuralUCB(model=model, precision=ucb), ucb.clock),
