@@ -72,11 +72,10 @@ def rank(
     left, positions = list(range(len(contexts))), []
     for position in range(k):
         own = None if chances is None else chances[left]
-        if own is not None and not own.sum() > 0:
-            (own,) = shares(indices[None, left])
-        one = [(indices[left], None if own is None else own / own.sum())]
+        if own is not None and position > 0:
+            own = own / own.sum() if own.sum() > 0 else shares(indices[None, left])[0]
         name = f"{id}/{position}" if position else id
-        (chosen,) = _chosen(one, [name], rule)
+        (chosen,) = _chosen([(indices[left], own)], [name], rule)
         positions.append((name, left, chosen))
         left = [arm for place, arm in enumerate(left) if place != chosen.place]
     return positions
