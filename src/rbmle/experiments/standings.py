@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from rbmle.experiments.paired import CLOSE
 from rbmle.experiments.summary import Cell, Problem, Summary, policy_title
-from rbmle.experiments.tables import CLOSE
 
 
 def standings(summary: Summary, problems: Sequence[Problem]) -> list[str]:

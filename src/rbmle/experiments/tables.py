@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rbmle.experiments.paired import CLOSE, FEW, is_level
 from rbmle.experiments.summary import Cell, Problem, Summary, policy_title
 
 OURS = "neural-rbmle-ga"  # the policy that should win
-CLOSE = 0.01  # "within 1% performance difference are regarded as equally competitive", table 1
 
 Statistic = Literal["mean", "std"]
 DIGITS: dict[Statistic, int] = {"mean": 1, "std": 2}  # after the point, as in the paper
-Measure = Callable[[Cell], float | None]
+Measure = Callable[[Cell], tuple[float | None, float | None]]  # a number, and its standard error
 Numbers = Mapping[str, Mapping[str, float]]  # by policy, then by dataset
 
 
@@ -62,12 +62,19 @@ def mean_table(
         )
     when = "Mean final regret" if rounds is None else f"Mean regret after {rounds:,} rounds"
     beside = "" if published is None else _announced(published)
+    seeds = [len(cell.seeds) for cell in summary.cells]
+    level = (
+        "within 1 % of it"
+        if min(seeds, default=0) < FEW
+        else "that a paired t-test over seeds does not tell from it (p ≥ 0.05)"
+    )
+    error = ", ± its standard error" if max(seeds, default=0) > 1 else ""
     table = _table(
         summary,
-        lambda cell: _at(cell, rounds or cell.problem.horizon, "mean"),
+        lambda cell: _with_error(cell, rounds or cell.problem.horizon),
         digits=DIGITS["mean"],
-        close=CLOSE,
-        caption=f"{when}. In bold the best of each column and all within 1 % of it.{beside}",
+        is_best=lambda cell, best: is_level(cell, best, rounds or cell.problem.horizon),
+        caption=f"{when}{error}. In bold the best of each column and all {level}.{beside}",
         corner="Mean final regret" if rounds is None else f"Mean regret at {rounds:,}",
     )
     return table if published is None else _beside(table, summary, published, "mean")
@@ -81,9 +88,9 @@ def std_table(summary: Summary, published: PaperResults | None = None) -> Report
     beside = "" if published is None else _announced(published)
     table = _table(
         summary,
-        lambda cell: cell.std,
+        lambda cell: (cell.std, None),
         digits=DIGITS["std"],
-        close=None,
+        is_best=lambda _cell, _best: False,
         caption=f"Standard deviation of the final regret over seeds, with divisor n − 1.{beside}",
         corner="Std. of final regret",
     )
@@ -168,7 +175,7 @@ def defeats(
         cell = min(summary.variants(problem, policy), key=lambda c: c.mean, default=None)
         if cell is None:
             said.append(f"{where}: {ours} was not played.")
-        elif not _is_close(cell.mean, best.mean, CLOSE):
+        elif cell.mean > best.mean * (1 + CLOSE):
             said.append(
                 f"{where}: {policy_title(best.policy)} has {best.mean:.1f}, "
                 f"{policy_title(cell.policy)} {cell.mean:.1f}{_difference(cell.mean, best.mean)}."
@@ -207,26 +214,35 @@ def incomparable(summary: Summary, published: PaperResults) -> list[Problem]:
 
 
 def _table(
-    summary: Summary, measure: Measure, digits: int, close: float | None, caption: str, corner: str
+    summary: Summary,
+    measure: Measure,
+    digits: int,
+    is_best: Callable[[Cell, Cell], bool],
+    caption: str,
+    corner: str,
 ) -> ReportTable:
-    """Return a table of one number of each cell, the smallest of a column in bold.
-
-    So are numbers larger by at most the share `close`; if it is None, nothing is in bold.
-    """
+    """Return a table of one number of each cell; in bold what is as good as the smallest of a column."""
     columns = []
     for problem in summary.problems:
         cells = [summary.cell(problem, policy) for policy in summary.policies]
-        numbers = [None if cell is None else measure(cell) for cell in cells]
-        best = min((number for number in numbers if number is not None), default=0.0)
+        numbers = {
+            cell.policy: (number, error)
+            for cell in cells
+            if cell is not None
+            for number, error in [measure(cell)]
+            if number is not None
+        }
+        best = min(
+            (cell for cell in cells if cell is not None and cell.policy in numbers),
+            key=lambda cell: numbers[cell.policy][0],
+            default=None,
+        )
         columns.append(
             [
                 Entry()
-                if number is None
-                else Entry(
-                    text=f"{number:.{digits}f}",
-                    is_best=close is not None and _is_close(number, best, close),
-                )
-                for number in numbers
+                if cell is None or best is None or cell.policy not in numbers
+                else Entry(text=_text(*numbers[cell.policy], digits), is_best=is_best(cell, best))
+                for cell in cells
             ]
         )
     titles = [policy_title(policy) for policy in summary.policies]
@@ -285,9 +301,15 @@ def _at(cell: Cell, rounds: int, what: Statistic) -> float | None:
     return mean if what == "mean" else std
 
 
-def _is_close(number: float, best: float, close: float) -> bool:
-    """Return whether a regret is the best or as good."""
-    return number <= best * (1 + close)
+def _with_error(cell: Cell, rounds: int) -> tuple[float | None, float | None]:
+    """Return the mean after some rounds and its standard error; None if fewer were played, or one run was."""
+    std = _at(cell, rounds, "std")
+    return _at(cell, rounds, "mean"), None if std is None else std / len(cell.seeds) ** 0.5
+
+
+def _text(number: float, error: float | None, digits: int) -> str:
+    """Return a number, with its error if that is known."""
+    return f"{number:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
 
 
 def _difference(ours: float, theirs: float) -> str:
