@@ -21,10 +21,20 @@ from typer.testing import CliRunner
 
 from rbmle.cli import app
 from rbmle.core.errors import RBMLEError
-from rbmle.datasets import DATASETS, PREPROCESSINGS, DatasetError, Source, Table, digits, load
+from rbmle.datasets import (
+    DATASETS,
+    PREPROCESSINGS,
+    DatasetError,
+    Source,
+    Table,
+    digits,
+    load,
+    online,
+)
 from rbmle.datasets.digest import sha256
 from rbmle.datasets.lookup import SHIPPED, find
 from rbmle.datasets.preprocessing import preprocess
+from rbmle.datasets.standard import standard as encoded
 from rbmle.datasets.user_file import read
 from rbmle.environments import Classification
 from rbmle.experiments.store import Store
@@ -113,7 +123,7 @@ def test_the_import_is_light() -> None:
         (
             "magic",
             {"preprocessing": "log"},
-            "there is no preprocessing 'log'; there are standard, paper",
+            "there is no preprocessing 'log'; there are standard, online, paper",
         ),
         ("magic", {"target": "class"}, "a target can be given for a file of your own only"),
         ("magic", {"drop": ["size"]}, "columns to drop can be given for a file of your own only"),
@@ -376,6 +386,36 @@ def test_labels_have_no_say_in_features(method: str) -> None:
     np.testing.assert_array_equal(X, preprocess(other, method).X)
     assert X.dtype == np.float32
     assert X.flags.c_contiguous
+
+
+def test_online_features_are_those_of_the_rows_so_far() -> None:
+    """Fitted in rounds 0, 1, 2 and 4, to what has come and the row at hand."""
+    frame = table(a=[0, 1, 2, 3, 4], c=["x", "y", "y", "x", "y"]).frame
+    order = np.array([2, 0, 4, 1, 3])
+    X = online(frame, order)
+    so_far = frame.iloc[order[:3]]  # 2, 0, 4, when row 4 comes
+    np.testing.assert_allclose(X[4, :2], encoded(so_far)[2, :2], rtol=1e-6)
+    np.testing.assert_allclose(X[3], encoded(frame)[3], rtol=1e-6)  # the last one has seen all
+    assert X[2, :2].tolist() == [0, 0]  # nothing is known of the first one's size
+    assert X.shape == encoded(frame).shape
+    later = frame.assign(a=[0, -50, 2, 3, 4])  # row 1 comes fourth
+    np.testing.assert_allclose(online(later, order)[[2, 0, 4]], X[[2, 0, 4]], rtol=1e-6)
+
+
+def test_online_features_of_images_need_nothing_fitted() -> None:
+    images = load("digits", preprocessing="online")
+    assert images.frame is not None
+    order = np.arange(len(images.labels))[::-1]
+    np.testing.assert_array_equal(online(images.frame, order), images.X)
+
+
+def test_an_environment_prepares_rows_as_its_seed_orders_them() -> None:
+    world = Classification(dataset="magic", preprocessing="online")
+    rounds = [world.round(3, seed=seed).x for seed in (0, 1, 0)]
+    np.testing.assert_array_equal(rounds[0], rounds[2])
+    assert len(rounds[0]) == world.features
+    assert world.settings["preprocessing"] == "online"
+    assert not np.array_equal(rounds[0], Classification(dataset="magic").round(3, seed=0).x)
 
 
 @pytest.mark.parametrize(
@@ -792,9 +832,9 @@ def check(source: Source, data_dir: Path | None, preprocessing: str) -> None:
     assert len(dataset.X) == source.rows
     assert preprocessing != "paper" or dataset.X.shape[1] == source.features
     squares = np.einsum("ij,ij->i", dataset.X, dataset.X)
-    length = 4.5 if preprocessing == "standard" and source.name in ("mnist", "digits") else 1.0
+    length = 4.5 if preprocessing != "paper" and source.name in ("mnist", "digits") else 1.0
     assert squares.mean(dtype=np.float64) == pytest.approx(length, abs=1e-5)
-    if preprocessing == "standard":
+    if preprocessing != "paper":
         np.testing.assert_allclose(dataset.X[:, -1], 0.5**0.5, rtol=1e-6)
     assert dataset.X.dtype == np.float32
     assert dataset.X.flags.c_contiguous

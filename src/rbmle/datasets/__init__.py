@@ -5,6 +5,7 @@ from rbmle.datasets.collection import COLLECTIONS, is_collected
 from rbmle.datasets.digits import digits
 from rbmle.datasets.errors import DatasetError
 from rbmle.datasets.load import load
+from rbmle.datasets.online import online
 from rbmle.datasets.preprocessing import PREPROCESSINGS, preprocess
 from rbmle.datasets.registry import DATASETS
 
@@ -19,5 +20,6 @@ __all__ = [
     "digits",
     "is_collected",
     "load",
+    "online",
     "preprocess",
 ]

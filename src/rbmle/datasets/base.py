@@ -64,6 +64,7 @@ class Dataset:
     digest: str = ""  # sha256 of the file it was read from; empty for arrays of the caller's own
     content: str = ""  # blake2b of X, so that a changed preprocessing is seen
     reading: Reading | None = None  # of a user's file
+    frame: "pd.DataFrame | None" = field(default=None, repr=False)  # raw, if X depends on the order
     classes: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -42,5 +42,5 @@ def digits_table() -> Table:
 
 
 def digits() -> Dataset:
-    """Return 1,797 digits; pixels are scaled so that rows have a mean squared length of 1."""
+    """Return 1,797 digits, each brought to length 2, and a constant."""
     return preprocess(digits_table(), "standard")

@@ -9,12 +9,16 @@ from rbmle.datasets.errors import DatasetError
 from rbmle.datasets.paper import paper
 from rbmle.datasets.standard import standard
 
-_METHODS = {"standard": standard, "paper": paper}
+ONLINE = "online"
+_METHODS = {"standard": standard, ONLINE: standard, "paper": paper}
 PREPROCESSINGS = tuple(_METHODS)
 
 
 def preprocess(table: Table, method: str) -> Dataset:
-    """Return the table as single-precision rows; labels stay as they are."""
+    """Return the table as single-precision rows; labels stay as they are.
+
+    `online` is fitted as rows come, so that the table stays at hand; X shows how many features there are.
+    """
     if method not in _METHODS:
         raise DatasetError(
             f"there is no preprocessing {method!r}; there are {', '.join(PREPROCESSINGS)}"
@@ -28,4 +32,5 @@ def preprocess(table: Table, method: str) -> Dataset:
         digest=table.digest,
         content=hashlib.blake2b(np.ascontiguousarray(X).data, digest_size=16).hexdigest(),
         reading=table.reading,
+        frame=table.frame if method == ONLINE else None,
     )

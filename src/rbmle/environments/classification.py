@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32
 
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Encoding
-from rbmle.datasets import DATASETS, Dataset, is_collected, load
+from rbmle.datasets import DATASETS, Dataset, is_collected, load, online
 from rbmle.environments.base import Round
 
 
@@ -86,12 +87,22 @@ class Classification:
         """Return the row of round t, and a reward for each arm."""
         data = self.data
         row = _order(len(data.labels), seed)[t % len(data.labels)]
+        X = data.X if data.frame is None else _fitted(self, data.content, seed)
         rewards = np.zeros(data.classes)
         rewards[data.labels[row]] = 1.0
-        return Round(x=data.X[row], rewards=rewards, means=rewards)
+        return Round(x=X[row], rewards=rewards, means=rewards)
 
 
 @lru_cache(maxsize=8)
 def _order(rows: int, seed: int) -> np.ndarray:
     """Return the order of the rows."""
     return generator(seed, Purpose.ENVIRONMENT, 0).permutation(rows)
+
+
+@lru_cache(maxsize=2)
+def _fitted(world: Classification, content: str, seed: int) -> Float32[np.ndarray, "rows features"]:
+    """Return the rows, prepared by what came before them in the order of a seed."""
+    data = world.data
+    X = online(data.frame, _order(len(data.labels), seed))
+    X.flags.writeable = False
+    return X
