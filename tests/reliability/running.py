@@ -40,8 +40,12 @@ class Setup:
 
     @property
     def learns_all(self) -> bool:
-        """Return whether every event is learned, with a reward or without, soon after it was ranked."""
-        return self.wait == SHORTEST_WAIT and self.settle != "on-reward"
+        """Return whether every event is learned, with a reward or without, soon after it was ranked.
+
+        A control may have lost some, and is not waited for.
+        """
+        is_control = self.program != PRODUCT
+        return self.wait == SHORTEST_WAIT and self.settle != "on-reward" and not is_control
 
     @property
     def place(self) -> str:
