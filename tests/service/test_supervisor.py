@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from rbmle.service import supervisor
+from rbmle.service.settings import Settings
 from tests.services import SMALL, running, small_start
 
 PROGRAM = [sys.executable, "-c", "from rbmle.cli import main; main()"]
@@ -37,3 +41,34 @@ def test_what_only_the_operator_can_mend_ends_all(tmp_path: Path) -> None:
     ended = served("--data", str(tmp_path), "--port", "0", "--policy", "neural-ucb", "--set", SMALL)
     assert ended.returncode == 2
     assert "--new-model" in ended.stderr
+
+
+FRONT_ENDS = """
+import os, pathlib, signal, sys, time
+command = sys.argv[1]
+sys.stdin.readline()
+lives = pathlib.Path(__file__).with_suffix("." + command)
+with lives.open("a") as file:
+    file.write("born\\n")
+life = lives.read_text().count("born")
+if command == "front" and life == 2:
+    sys.exit(2)
+print("ready", flush=True)
+if command == "front" and life == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+if command == "front" and life == 3:
+    os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(60)
+"""
+
+
+def test_what_has_worked_before_is_started_until_it_works_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A front end works and is killed, then cannot open the log, then can."""
+    program = tmp_path / "program.py"
+    program.write_text(FRONT_ENDS)
+    monkeypatch.setattr(supervisor, "PROGRAM", (sys.executable, str(program)))
+    monkeypatch.setattr(supervisor, "RETRY_SECONDS", 0.05)
+    assert supervisor.Supervisor(Settings(data=str(tmp_path)), []).run(lambda: None) == 0
+    assert (tmp_path / "program.front").read_text().count("born") == 3

@@ -51,6 +51,7 @@ class Child:
         """Start it; `order` is all that it is told."""
         self.role = role
         self.begun = time.monotonic()
+        self._is_settled, self._was_ready = threading.Event(), False
         self.process = subprocess.Popen(
             [*PROGRAM, role.command, "--supervised"],
             stdin=subprocess.PIPE,
@@ -64,8 +65,23 @@ class Child:
 
     def is_ready(self) -> bool:
         """Wait until it works, or ends; return which."""
+        self._is_settled.wait()
+        return self._was_ready
+
+    def watch(self) -> bool:
+        """Wait until it works, or ends, for all that ask; return which."""
         assert self.process.stdout is not None
-        return self.process.stdout.readline() == READY
+        self._was_ready = self.process.stdout.readline() == READY
+        self._is_settled.set()
+        return self._was_ready
+
+    def end(self) -> None:
+        """Wait until it has ended, and close its pipes."""
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with suppress(BrokenPipeError):
+                pipe.close()
 
     def stop(self) -> int:
         """Ask it to end, and wait for that."""
@@ -88,6 +104,7 @@ class Supervisor:
         # What has ended, or what is to be started; None: stop.
         self._events: queue.SimpleQueue[Child | Role | None] = queue.SimpleQueue()
         self._children: list[Child] = []
+        self._worked: set[str] = set()  # commands
 
     def run(self, started: Callable[[], None]) -> int:
         """Start all, tell when clients are answered, and look after it; return the exit code."""
@@ -118,7 +135,9 @@ class Supervisor:
         return child
 
     def _watch(self, child: Child) -> None:
-        child.process.wait()
+        if child.watch():
+            self._worked.add(child.role.command)
+        child.end()
         self._events.put(child)
 
     def _begin_later(self, role: Role, seconds: float) -> None:
@@ -136,10 +155,13 @@ class Supervisor:
                 return self._begin_again(event)
 
     def _begin_again(self, ended: Child) -> bool:
-        """Start what has ended once more, unless only the operator can mend it."""
+        """Start what has ended once more, unless only the operator can mend it.
+
+        What has worked with these settings fails for another reason, such as a full disk, which may pass.
+        """
         self._children.remove(ended)
         role, code = ended.role, ended.process.returncode
-        if code == SETTING_ERROR:
+        if code == SETTING_ERROR and role.command not in self._worked:
             self.code = code
             return False
         tell(f"the process `{role.command}` has ended with code {code}; it is started again")
