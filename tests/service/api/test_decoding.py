@@ -103,6 +103,21 @@ def test_an_error_names_the_field_with_all_its_names(body: bytes, target: str) -
     assert caught.value.problem.target == target
 
 
+@pytest.mark.parametrize(
+    "twice",
+    [
+        b'{"user": {"age": [1, [2]]}, "user": true}',
+        b'{"user": {"age": [1, 2, [3]]}, "user": {"age": [[1]]}}',
+        b'{"user": {"age": [1, [2]]}, "user": 1}',
+    ],
+)
+def test_a_wrong_value_whose_name_comes_again_is_refused_as_any_other(twice: bytes) -> None:
+    """The value that is wrong is gone when its name is looked for."""
+    body = b'{"context": ' + twice + b', "actions": [{"id": "a"}]}'
+    with pytest.raises(RefusedError, match="got `array`"):
+        native.decode_rank(body)
+
+
 def test_an_error_names_the_field_in_personalizers_names() -> None:
     body = (
         b'{"contextFeatures":[{},{"user":{"age":[1,false]}}],"actions":[{"id":"a","features":[]}]}'

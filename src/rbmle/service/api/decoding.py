@@ -89,19 +89,17 @@ def _named(place: str, value: Any) -> str:
     'context.user.age[1]'
     """
     path = ""
-    outer: list[
-        str
-    ] = []  # names in which the object at hand stands, from one that is checked alone
+    outer: list[str] = []  # names around the object at hand, from one that is checked alone
     for part in _PART.findall(place):
-        if part == ANY:
-            name = _wrong_member(value, outer)
-            if name is None:
+        match value:
+            case dict() if part == ANY and (name := _wrong_member(value, outer)) is not None:
+                path, value, outer = path + _member(name), value[name], [*outer, name]
+            case list() if part[0] == "[" and part != ANY and int(part[1:-1]) < len(value):
+                path, value = path + part, value[int(part[1:-1])]
+            case dict() if part[0] != "[":
+                path, value = path + _member(part), value.get(part)
+            case _:  # a name came twice, and the value that is wrong is not the last one
                 return place
-            path, value, outer = path + _member(name), value[name], [*outer, name]
-        elif part[0] == "[":
-            path, value = path + part, value[int(part[1:-1])]
-        else:
-            path, value = path + _member(part), value.get(part)
     return path.lstrip(".")
 
 
