@@ -36,6 +36,8 @@ READS = (
     f"/v1/events/{quote(SEEN)}",
 )
 LOAD = 20  # events between two faults
+SMALL = "small file system"
+SMALL_TIMES = 3  # after some more its 4 MiB are full of the log itself
 REFUSE_SECONDS = 1.0
 NOTICE_SECONDS = 20.0  # within which a broken disk is met
 RECOVER_SECONDS = 20.0
@@ -240,10 +242,11 @@ def main() -> int:
             if disk is None:
                 print("small file system: left out, since only root may mount one")
             else:
-                broken.append(("small file system", Setup(data=disk / "data"), filled(disk)))
+                broken.append((SMALL, Setup(data=disk / "data"), filled(disk)))
             for fault, setup, break_disk in broken:
-                outcomes.append(asyncio.run(endure(setup, [break_disk] * times)))
-                print(f"{fault}, {times} times: {outcomes[-1]}", flush=True)
+                count = min(times, SMALL_TIMES) if fault == SMALL else times
+                outcomes.append(asyncio.run(endure(setup, [break_disk] * count)))
+                print(f"{fault}, {count} times: {outcomes[-1]}", flush=True)
     is_good = all(o.verdict.is_clean and o.episode.slowest < REFUSE_SECONDS for o in outcomes)
     return int(not is_good)
 
