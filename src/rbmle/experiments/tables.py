@@ -66,7 +66,7 @@ def mean_table(
     level = (
         "within 1 % of it"
         if min(seeds, default=0) < FEW
-        else "that a paired t-test over seeds does not tell from it (p ≥ 0.05)"
+        else "that Wilcoxon's test over seeds does not tell from it (p ≥ 0.05)"
     )
     error = ", ± its standard error" if max(seeds, default=0) > 1 else ""
     table = _table(
