@@ -16,6 +16,7 @@ TINY = 1e-300
 ATTEMPTS = 64  # with a share of 0.8, all fail once in 10⁴⁴
 AHEAD = 3  # steps between asking for a sample and using it
 LINE = 16  # indices or values in a cache line
+CACHED = 4096  # samples that are in a cache for the most part, and are not asked for
 
 
 @inlined
@@ -166,7 +167,8 @@ def replay(
         if j > 0 or not is_kept(fit, serials[newest]):
             drawn[j] = pick(serials, count, fit, mix(key, j))
     for j in range(fit.steps):
-        foresee(past, drawn, j)
+        if count > CACHED:
+            foresee(past, drawn, j)
         i = drawn[j]
         if i < 0:
             continue
