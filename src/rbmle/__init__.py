@@ -47,6 +47,7 @@ _HOMES = {
     "rbmle.policies": ("POLICIES", "Logarithm", "Power"),
 }
 _FOLDERS = (
+    "control",
     "core",
     "datasets",
     "environments",
