@@ -9,17 +9,25 @@ from rbmle.control.finite_rbmle import FiniteRBMLE
 from rbmle.control.likelihood import frequencies, log_likelihood
 from rbmle.control.mdp import MDP
 from rbmle.control.planning import Solution, evaluate, policy_iteration, solve, value_iteration
+from rbmle.control.psrl import PSRL
 from rbmle.control.simulation import Trajectory, simulate, step_by_step
+from rbmle.control.tabular_ce import TabularCE
+from rbmle.control.tabular_rbmle import TabularRBMLE
+from rbmle.control.ucrl2 import UCRL2
 from rbmle.control.walk import Walk
 
 __all__ = [
     "MDP",
+    "PSRL",
+    "UCRL2",
     "Family",
     "FiniteCE",
     "FiniteRBMLE",
     "Learner",
     "LearnsWalking",
     "Solution",
+    "TabularCE",
+    "TabularRBMLE",
     "Trajectory",
     "Transition",
     "Walk",
