@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import rbmle
 import rbmle.engine
 from rbmle.cli import app
+from rbmle.control.warming import warm_up
 from rbmle.engine.kernel_cache import KernelCache, digest
 from rbmle.engine.notice import Compiling, is_writable, notice
 from rbmle.policies import POLICIES
@@ -193,6 +194,7 @@ def test_warm_leaves_no_kernel_out() -> None:
         for policy in variants(kind()):
             play(policy)
     encode()
+    warm_up()
     ModelSettings().warm_up()
     kernels = {
         f"{module.name}.{name}": value
