@@ -1,4 +1,4 @@
-"""Figures of regret and of ranks; the only file that knows matplotlib."""
+"""Figures of regret and of ranks; only this file and line_panels.py know matplotlib."""
 
 from collections.abc import Mapping, Sequence
 from io import StringIO

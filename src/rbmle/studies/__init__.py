@@ -1,7 +1,8 @@
-"""The paper, one file per table or figure, and the bake-off."""
+"""The paper, one file per table or figure, and studies of our own."""
 
+from rbmle.studies import riverswim, section_3, table_3
 from rbmle.studies.bakeoff import BAKEOFF
-from rbmle.studies.base import Plan, Study
+from rbmle.studies.base import Measurement, Plan, Study
 from rbmle.studies.figure_1 import FIGURE_1
 from rbmle.studies.figure_2 import FIGURE_2
 from rbmle.studies.figure_3 import FIGURE_3
@@ -15,5 +16,9 @@ STUDIES = {
     study.name: study
     for study in (TABLE_1, TABLE_2, FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4, BAKEOFF)
 }
+MEASURED = {
+    study.NAME: Measurement(title=study.TITLE, write=study.write_table)
+    for study in (table_3, section_3, riverswim)
+}
 
-__all__ = ["PAPER", "STUDIES", "Plan", "Study", "Tuned"]
+__all__ = ["MEASURED", "PAPER", "STUDIES", "Measurement", "Plan", "Study", "Tuned"]

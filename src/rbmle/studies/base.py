@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from rbmle.environments import Classification
 from rbmle.experiments.report import write_report
 from rbmle.experiments.summary import Summary
@@ -120,6 +122,16 @@ class Study:
     note: Callable[[Plan, Summary], str] = Plan.note
     skipped: Callable[[Plan], list[str]] = lambda _: []  # a line for all that cannot be played
     is_of_the_paper: bool = True  # the others have a folder of their own, and are not among `all`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A study that has no trials of policies, and measures for itself."""
+
+    title: str
+    write: Callable[
+        [bool, Path, Console], list[Path]
+    ]  # quickly or not; writes files, and returns them
 
 
 def noted(table: ReportTable, note: str) -> ReportTable:

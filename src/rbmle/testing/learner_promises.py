@@ -119,12 +119,13 @@ def a_copied_state_goes_its_own_way(learner: Learner[Any], mdp: MDP) -> None:
 
 def many_steps_at_once_are_as_one_by_one(learner: Learner[Any], mdp: MDP) -> None:
     """Bit for bit, for a learner that has `advance`, however the steps are divided."""
+    slow, one_by_one = trained(learner, mdp)
+    pace = ((STEPS,), (1, 2, STEPS // 2, STEPS))
+    states = [learner.init(mdp.rewards, _stream(Purpose.START)) for _ in pace]
     if not has(learner, LearnsWalking):
         return
-    slow, one_by_one = trained(learner, mdp)
-    for ends in ((STEPS,), (1, 2, STEPS // 2, STEPS)):
+    for ends, state in zip(pace, states, strict=True):
         walk = Walk.begin(mdp, SEED)
-        state = learner.init(mdp.rewards, _stream(Purpose.START))
         for end in ends:
             learner.advance(state, walk, end)
         require(content(state) == content(slow), f"`advance` to {ends} learned something else")

@@ -1,0 +1,67 @@
+"""`rbmle reproduce section-3` and `rbmle reproduce riverswim`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rbmle.cli import app
+from rbmle.studies import MEASURED, mdp_contest, riverswim, section_3
+from rbmle.studies.table_3 import NAME as TABLE_3
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make quick studies quicker still."""
+    monkeypatch.setattr(section_3, "QUICK_SEEDS", 4)
+    monkeypatch.setattr(section_3, "QUICK_STEPS", 1000)
+    monkeypatch.setattr(riverswim, "QUICK_SEEDS", 2)
+    monkeypatch.setattr(riverswim, "QUICK_STEPS", 300)
+
+
+@pytest.mark.parametrize("name", ["section-3", "riverswim"])
+def test_a_study_writes_its_table_and_its_figure(name: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["reproduce", name, "--quick", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert MEASURED[name].title in done.output
+    folder = tmp_path / "quick" / "standard" / name
+    for ending in ("md", "png", "pdf"):
+        assert (folder / f"{name}.{ending}").stat().st_size > 500
+
+
+def test_what_was_played_is_not_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["reproduce", "section-3", "--quick", "--out", str(tmp_path)]
+    first = CliRunner().invoke(app, arguments)
+    monkeypatch.setattr(section_3, "play", _refuse)
+    assert CliRunner().invoke(app, arguments).output == first.output
+
+
+def _refuse(*_: Any) -> None:
+    raise AssertionError("it was played again")
+
+
+def test_the_table_of_section_3_shows_the_failure_and_the_cure() -> None:
+    found = {
+        (truth, title): section_3.play(truth, title, seeds=4, steps=1000)
+        for truth in section_3.TRUTHS
+        for title in section_3.STYLES
+    }
+    rows = dict(section_3.share_table(found, seeds=4, steps=1000).rows)
+    assert [entry.text for entry in rows["0.02: certainty equivalence"]] == ["0.0", "0.0", "100"]
+    assert [entry.text for entry in rows["0.02: RBMLE, α(t) = √t"]] == ["100.0", "100.0", "0"]
+    assert [entry.text for entry in rows["0.01: RBMLE, α(t) = t"]] == ["0.0", "0.0", "100"]
+
+
+def test_every_learner_plays_in_every_world() -> None:
+    for mdp in mdp_contest.worlds().values():
+        for entrant in mdp_contest.ENTRANTS:
+            record = mdp_contest.play(mdp, entrant.learner, seeds=1, steps=50)
+            assert record["times"][-1] == 50
+            assert 0 <= record["regrets"][0][-1] < 100
+
+
+def test_studies_of_our_own_are_not_of_the_paper() -> None:
+    assert set(MEASURED) == {TABLE_3, "section-3", "riverswim"}
