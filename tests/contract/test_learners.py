@@ -28,7 +28,8 @@ STUCK = "its first estimate has a policy that never shows that it is wrong"
 KEEPERS: dict[str, tuple[Learner[Any], MDP]] = {
     "rbmle": (TabularRBMLE(), EASY),
     "rbmle, root": (TabularRBMLE(bias=0.1, growth=Power(exponent=0.5)), EASY),
-    "rbmle, random MDP": (TabularRBMLE(bias=3.0), random_mdp(4, 3, 1)),
+    "rbmle, unscaled": (TabularRBMLE(bias=0.3, is_scaled=False), EASY),
+    "rbmle, random MDP": (TabularRBMLE(), random_mdp(4, 3, 1)),
     "psrl": (PSRL(), EASY),
     "psrl, random MDP": (PSRL(prior=0.5), random_mdp(4, 3, 1)),
     "ucrl2": (UCRL2(), EASY),

@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rbmle.control import PSRL, UCRL2, TabularCE, TabularRBMLE, Transition, river_swim, simulate
+from rbmle.control import (
+    MDP,
+    PSRL,
+    UCRL2,
+    TabularCE,
+    TabularRBMLE,
+    Transition,
+    random_mdp,
+    river_swim,
+    simulate,
+)
 from rbmle.control.epochs import EpochState
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
@@ -42,6 +52,7 @@ def test_with_many_observations_all_plans_are_those_of_the_truth() -> None:
     counts = np.round(mdp.transitions * 10_000_000).astype(np.int64)
     for learner in (TabularCE(), TabularRBMLE(), PSRL(), UCRL2()):
         state = _with(learner, mdp.rewards, counts)
+        learner.replan(state, RNG)  # RBMLE's first plan has no values before it, and no scale
         assert state.policy.tolist() == [1, 1, 1, 1]
 
 
@@ -55,7 +66,7 @@ def test_without_observations_rbmle_and_ucrl2_hope_for_the_largest_reward() -> N
 def test_the_gain_of_one_state_is_by_hand() -> None:
     """Two states, of which 1 pays 1 and both actions lead as p̂ = (½, ½): max_q by the formula of KL."""
     counts = np.full((2, 1, 2), 8)
-    learner = TabularRBMLE(bias=4.0, growth=Power(exponent=0.0))
+    learner = TabularRBMLE(bias=4.0, growth=Power(exponent=0.0), is_scaled=False)
     state = _with(learner, np.array([[0.0], [1.0]]), counts, gain=0.5)
     # The weight is N J₀/α = 16 · ½/4 = 2, and the values differ by 1 since both rows are alike:
     # ½ · 2/ν + ½ · 2/(ν − 1) = 1 at ν = (3 + √5)/2, so q_1 = 1/(ν − 1) = 0.618.
@@ -68,6 +79,14 @@ def test_rbmle_mostly_plans_as_the_biased_likelihood_itself_would() -> None:
     """Two states and two actions: max_π max_P { α log J(π, P) − Σ N KL } over a fine grid of P."""
     same = [_is_same_plan(seed) for seed in range(100)]
     assert np.mean(same) >= 0.95
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(100.0, 0.0), (0.01, -3.0)])
+def test_the_unit_of_rewards_does_not_matter(scale: float, shift: float) -> None:
+    mdp = random_mdp(5, 3, 0)
+    other = MDP(transitions=mdp.transitions, rewards=scale * mdp.rewards + shift)
+    first, second = (simulate(each, TabularRBMLE(), [300], seed=0) for each in (mdp, other))
+    np.testing.assert_array_equal(first.state.counts, second.state.counts)
 
 
 def test_rbmle_beats_certainty_equivalence_and_ucrl2_on_river_swim() -> None:
@@ -87,7 +106,7 @@ def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(SettingError, match="`failure` must be"):
         UCRL2(failure=1.0)
     with pytest.raises(ValueError, match="got rewards from -1 to 0; add a constant"):
-        TabularRBMLE().init(np.array([[0.0], [-1.0]]), RNG)
+        TabularRBMLE(is_scaled=False).init(np.array([[0.0], [-1.0]]), RNG)
 
 
 def _with(
@@ -108,7 +127,7 @@ def _is_same_plan(seed: int) -> bool:
     rewards = rng.random((2, 2))
     counts = rng.multinomial(rng.integers(1, 60, (2, 2)), rng.dirichlet([1, 1], (2, 2)))
     alpha = 5.0
-    learner = TabularRBMLE(bias=alpha / 2, growth=Power(exponent=0.0))
+    learner = TabularRBMLE(bias=alpha / 2, growth=Power(exponent=0.0), is_scaled=False)
     state = _with(learner, rewards, counts)
     for _ in range(5):  # until J₀ is its own
         learner.replan(state, RNG)

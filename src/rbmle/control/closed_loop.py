@@ -1,7 +1,7 @@
 """The example in which maximum likelihood alone ends at a wrong parameter, and the reward bias helps.
 
-Closed-loop identification is Borkar and Varaiya's (1979) name for what is left to learn there; their example
-has two states and these three parameters, the rewards are ours.
+Under certainty equivalence only the transitions of the closed loop are identified, those of the actions that
+are taken (Borkar and Varaiya 1979, "Adaptive control of Markov chains, I: finite parameter set").
 """
 
 import numpy as np

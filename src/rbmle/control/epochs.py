@@ -20,7 +20,7 @@ from rbmle.engine.markov_chain import follow
 from rbmle.engine.relative_values import KNOWN, iterate
 
 MOST_ITERATIONS = 20_000  # of a plan; a plan that is not finished is followed all the same
-PRECISION = 1e-6  # of the gain of a plan
+PRECISION = 1e-6  # of the gain of a plan, in units of the range of rewards
 NEVER = np.iinfo(np.int64).max
 
 
@@ -62,12 +62,12 @@ def plan(
     kind: int,
     p: Float[np.ndarray, "states actions states"],
     slack: Float[np.ndarray, "states actions"],
-    tolerance: float = PRECISION,
+    precision: float = PRECISION,
 ) -> None:
     """Plan by value iteration of a kind, from the values of the last plan; an epoch begins."""
-    gain, _ = iterate(
-        kind, p, state.rewards, slack, tolerance, MOST_ITERATIONS, state.values, state.policy
-    )
+    R = state.rewards
+    tolerance = precision * float(np.ptp(R))
+    gain, _ = iterate(kind, p, R, slack, tolerance, MOST_ITERATIONS, state.values, state.policy)
     state.gain = float(gain)
     state.limits = state.visits + np.maximum(state.visits, 1)
     length = state.round - state.begun

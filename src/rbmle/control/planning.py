@@ -42,9 +42,9 @@ def value_iteration(mdp: MDP, tolerance: float = 1e-10) -> Solution:
     """Return a greedy policy, with its optimal gain within the tolerance."""
     h, policy = np.zeros(mdp.states), np.zeros(mdp.states, np.int64)
     slack = np.zeros_like(mdp.rewards)
-    gain, error = iterate(
-        KNOWN, mdp.transitions, mdp.rewards, slack, tolerance, MOST_ITERATIONS, h, policy
-    )
+    # Copies, since kernels would be compiled once more for arrays that are read-only.
+    P, R = mdp.transitions.copy(), mdp.rewards.copy()
+    gain, error = iterate(KNOWN, P, R, slack, tolerance, MOST_ITERATIONS, h, policy)
     if error > tolerance:
         raise ValueError(
             f"after {MOST_ITERATIONS:,} iterations the gain is known to ±{error:g} only, not to "

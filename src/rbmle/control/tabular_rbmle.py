@@ -18,15 +18,19 @@ from rbmle.policies.schedules import Logarithm, Schedule
 class TabularRBMLE:
     """max_{π,P} Σ_s μ(s) { R(s, π(s)) − N(s, π(s)) · J₀/α(t) · KL(p̂(· | s, π(s)) ‖ P(· | s, π(s))) }.
 
-    μ is how often the chain of π and P is in each state, J₀ the gain of the plan before, α(t) = ν · growth(t).
+    μ is how often the chain of π and P is in each state, J₀ and h₀ are gain and values of the plan before.
     Up to a constant, log { J^α L(P) } = α log J(π, P) − Σ_{s,a} N KL(p̂ ‖ P). Two things are changed: log J is
     its tangent at J₀, and the loss of a state counts by how often the chain is there, where the likelihood
     counts all states alike. What is left is an MDP, solved by the iteration
     h(s) ← max_a { R(s, a) + max_q { q·h − N J₀/α · KL(p̂ ‖ q) } }. docs/control.md has more.
+
+    α(t) = ν · growth(t) · J₀/σ, with σ the span of h₀ but at most S times the range of rewards; so one ν serves
+    rewards and chains of any scale. Unless it is scaled, α(t) = ν · growth(t).
     """
 
-    bias: float = 0.3  # ν, tuned on seeds that are not reported
+    bias: float = 2.0  # ν, tuned on seeds that are not reported
     growth: Schedule = field(default_factory=Logarithm)
+    is_scaled: bool = True
 
     def __post_init__(self) -> None:
         """Raise SettingError unless the bias is a finite number above 0."""
@@ -38,11 +42,11 @@ class TabularRBMLE:
     def init(
         self, rewards: Float[np.ndarray, "states actions"], rng: np.random.Generator
     ) -> EpochState:
-        """Return the state before any transition; rewards must not be negative, for J has a logarithm."""
-        if not (rewards.min() >= 0 and rewards.max() > 0):
+        """Return the state before any transition."""
+        if not self.is_scaled and not (rewards.min() >= 0 and rewards.max() > 0):
             raise ValueError(
-                "RBMLE needs rewards of 0 or more, and one above 0, since it takes the logarithm of J; "
-                f"got rewards from {rewards.min():g} to {rewards.max():g}; add a constant to all of them"
+                "unscaled RBMLE needs rewards of 0 or more, and one above 0, since it takes the logarithm of "
+                f"J; got rewards from {rewards.min():g} to {rewards.max():g}; add a constant to all of them"
             )
         state = EpochState.before(rewards)
         self.replan(state, rng)
@@ -62,6 +66,13 @@ class TabularRBMLE:
 
     def replan(self, state: EpochState, rng: np.random.Generator) -> None:
         """Write the policy of the next epoch."""
-        alpha = self.bias * self.growth(state.round + 1)
-        weights = state.visits * max(state.gain, 0.0) / alpha
-        epochs.plan(state, LIKELIHOOD, epochs.estimated(state), weights)
+        growth = self.bias * self.growth(state.round + 1)
+        epochs.plan(
+            state, LIKELIHOOD, epochs.estimated(state), state.visits * self._unit(state) / growth
+        )
+
+    def _unit(self, state: EpochState) -> float:
+        """Return J₀/α(t) · ν · growth(t): σ, or J₀ where α(t) is not scaled."""
+        if not self.is_scaled:
+            return max(state.gain, 0.0)
+        return float(min(np.ptp(state.values), len(state.values) * np.ptp(state.rewards)))

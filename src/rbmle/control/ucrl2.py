@@ -55,5 +55,5 @@ class UCRL2:
         (states, actions), t = state.rewards.shape, state.round + 1
         logarithm = math.log(2 * actions * t / self.failure)
         radius = np.sqrt(14 * states * logarithm / np.maximum(state.visits, 1))  # Eq. (4) there
-        epochs.plan(state, DISTANCE, epochs.estimated(state), radius, tolerance=1 / t**0.5)
+        epochs.plan(state, DISTANCE, epochs.estimated(state), radius, precision=1 / t**0.5)
         state.deadline = epochs.NEVER  # its epochs end by visits alone

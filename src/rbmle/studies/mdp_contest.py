@@ -21,11 +21,13 @@ from rbmle.control import (
 from rbmle.experiments.styles import (
     BLUE,
     DASH_DOT,
+    DASH_DOT_DOT,
     DOTS,
     GREEN,
     GREY,
     LONG,
     ORANGE,
+    PURPLE,
     SHORT,
     VERMILION,
     Style,
@@ -49,14 +51,19 @@ class Entrant:
 
 ENTRANTS = (
     Entrant(
-        title="RBMLE, α(t) = 0.3 (1 + log t)",
+        title="RBMLE, 1 + log t",
         learner=TabularRBMLE(),
         style=Style(colour=VERMILION, width=2.6),
     ),
     Entrant(
-        title="RBMLE, α(t) = 0.03 √t",
-        learner=TabularRBMLE(bias=0.03, growth=Power(exponent=0.5)),
+        title="RBMLE, √t",
+        learner=TabularRBMLE(bias=0.1, growth=Power(exponent=0.5)),
         style=Style(colour=ORANGE, dashes=LONG, width=2.0),
+    ),
+    Entrant(
+        title="RBMLE, 1 + log t, unscaled",
+        learner=TabularRBMLE(bias=0.3, is_scaled=False),
+        style=Style(colour=PURPLE, dashes=DASH_DOT_DOT, width=1.8),
     ),
     Entrant(title="PSRL", learner=PSRL(), style=Style(colour=BLUE, dashes=SHORT, width=1.8)),
     Entrant(title="UCRL2", learner=UCRL2(), style=Style(colour=GREEN, dashes=DASH_DOT, width=1.8)),
