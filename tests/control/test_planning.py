@@ -24,7 +24,7 @@ def test_the_gain_of_a_chain_of_two_states_is_the_share_of_time_in_the_state_tha
     chain = MDP(transitions=np.array([[[1 - p, p]], [[q, 1 - q]]]), rewards=np.array([[0.0], [1]]))
     for found in (solve(chain), policy_iteration(chain), value_iteration(chain, tolerance=1e-12)):
         assert found.gain == pytest.approx(p / (p + q), abs=1e-11)
-        assert found.bias.tolist() == pytest.approx([0, 1 / (p + q)], abs=1e-9)
+        assert found.values.tolist() == pytest.approx([0, 1 / (p + q)], abs=1e-9)
 
 
 def test_the_better_of_two_actions_is_found() -> None:

@@ -77,7 +77,7 @@ def test_the_gain_of_one_state_is_by_hand() -> None:
 
 def test_rbmle_mostly_plans_as_the_biased_likelihood_itself_would() -> None:
     """Two states and two actions: max_π max_P { α log J(π, P) − Σ N KL } over a fine grid of P."""
-    same = [_is_same_plan(seed) for seed in range(100)]
+    same = [_is_same_plan(seed) for seed in range(60)]
     assert np.mean(same) >= 0.95
 
 
@@ -139,7 +139,7 @@ def _is_same_plan(seed: int) -> bool:
 
 def _exact(policy: tuple[int, ...], rewards: np.ndarray, counts: np.ndarray, alpha: float) -> float:
     """Return max_P { α log J(π, P) − Σ_s N(s, π(s)) KL }; other rows of P are p̂, and lose nothing."""
-    x = np.linspace(1e-4, 1 - 1e-4, 400)  # the probability of changing the state
+    x = np.linspace(1e-3, 1 - 1e-3, 150)  # the probability of changing the state
     p, q = np.meshgrid(x, x, indexing="ij")
     J = (q * rewards[0, policy[0]] + p * rewards[1, policy[1]]) / (p + q)
     leave, stay = counts[0, policy[0], 1], counts[0, policy[0], 0]

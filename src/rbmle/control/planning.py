@@ -1,7 +1,8 @@
 """The best average reward of a known MDP: J* + h(s) = max_a { R(s, a) + Σ_j P(j | s, a) h(j) }.
 
-J* is the gain, h the bias (Puterman 1994, "Markov decision processes", chapter 8). One gain for all states is
-taken for granted: every state can be reached from every other, or the best policy has one recurrent class.
+J* is the gain, h are relative values, or the bias (Puterman 1994, "Markov decision processes", chapter 8). One
+gain for all states is taken for granted: every state can be reached from every other, or the best policy has
+one recurrent class.
 """
 
 from dataclasses import dataclass
@@ -20,10 +21,10 @@ NEAR = 1e-7  # how close value iteration comes before policy iteration makes it 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Solution:
-    """A policy, its average reward J, and its bias h with h(0) = 0."""
+    """A policy, its average reward J, and its relative values h with h(0) = 0."""
 
     gain: float  # J
-    bias: Float[np.ndarray, " states"]  # h
+    values: Float[np.ndarray, " states"]  # h
     policy: Int[np.ndarray, " states"]
 
 
@@ -50,7 +51,7 @@ def value_iteration(mdp: MDP, tolerance: float = 1e-10) -> Solution:
             f"after {MOST_ITERATIONS:,} iterations the gain is known to ±{error:g} only, not to "
             f"±{tolerance:g}; check that every state can be reached from every other"
         )
-    return Solution(gain=gain, bias=h, policy=policy)
+    return Solution(gain=gain, values=h, policy=policy)
 
 
 def policy_iteration(mdp: MDP, start: Int[np.ndarray, " states"] | None = None) -> Solution:
@@ -61,7 +62,7 @@ def policy_iteration(mdp: MDP, start: Int[np.ndarray, " states"] | None = None) 
     policy = np.argmax(mdp.rewards, axis=1) if start is None else start
     while True:
         found = evaluate(mdp, policy)
-        Q = mdp.rewards + mdp.transitions @ found.bias
+        Q = mdp.rewards + mdp.transitions @ found.values
         kept = Q[np.arange(mdp.states), policy]
         is_better = Q.max(axis=1) > kept + TIE * (1 + np.abs(Q).max())
         if not is_better.any():
@@ -70,7 +71,7 @@ def policy_iteration(mdp: MDP, start: Int[np.ndarray, " states"] | None = None) 
 
 
 def evaluate(mdp: MDP, policy: Int[np.ndarray, " states"]) -> Solution:
-    """Return gain and bias of a policy: J + h = r + P h with h(0) = 0, by linear equations."""
+    """Return gain and values of a policy: J + h = r + P h with h(0) = 0, by linear equations."""
     places = np.arange(mdp.states)
     P, r = mdp.transitions[places, policy], mdp.rewards[places, policy]
     A = np.eye(mdp.states) - P
@@ -81,4 +82,4 @@ def evaluate(mdp: MDP, policy: Int[np.ndarray, " states"]) -> Solution:
             "depends on where it starts; begin from another policy, or use value_iteration"
         )
     x = np.linalg.solve(A, r)
-    return Solution(gain=float(x[0]), bias=np.r_[0.0, x[1:]], policy=np.array(policy, np.int64))
+    return Solution(gain=float(x[0]), values=np.r_[0.0, x[1:]], policy=np.array(policy, np.int64))

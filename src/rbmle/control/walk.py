@@ -37,14 +37,14 @@ class Walk:
         # From the last possible state on, whatever rounding makes of 1.
         cumulative[np.arange(mdp.states) >= last[:, :, None]] = np.inf
         best = solve(mdp)
-        ahead = mdp.rewards + mdp.transitions @ best.bias
+        ahead = mdp.rewards + mdp.transitions @ best.values
         return Walk(
             mdp=mdp,
             seed=seed,
             cumulative=cumulative,
             key=key(generator(seed, Purpose.ENVIRONMENT, 0)),
             place=np.array([start, 0]),
-            gaps=np.maximum(best.gain + best.bias[:, None] - ahead, 0.0),
+            gaps=np.maximum(best.gain + best.values[:, None] - ahead, 0.0),
         )
 
     @property
