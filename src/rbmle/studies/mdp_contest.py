@@ -25,14 +25,11 @@ from rbmle.experiments.styles import (
     DOTS,
     GREEN,
     GREY,
-    LONG,
-    ORANGE,
     PURPLE,
     SHORT,
     VERMILION,
     Style,
 )
-from rbmle.policies.schedules import Power
 from rbmle.studies.measurements import JSONRecord
 
 LENGTHS = (6, 9, 12, 16, 20)  # states of rivers
@@ -51,17 +48,12 @@ class Entrant:
 
 ENTRANTS = (
     Entrant(
-        title="RBMLE, 1 + log t",
+        title="RBMLE",
         learner=TabularRBMLE(),
         style=Style(colour=VERMILION, width=2.6),
     ),
     Entrant(
-        title="RBMLE, √t",
-        learner=TabularRBMLE(bias=0.1, growth=Power(exponent=0.5)),
-        style=Style(colour=ORANGE, dashes=LONG, width=2.0),
-    ),
-    Entrant(
-        title="RBMLE, 1 + log t, unscaled",
+        title="RBMLE, unscaled",
         learner=TabularRBMLE(bias=0.3, is_scaled=False),
         style=Style(colour=PURPLE, dashes=DASH_DOT_DOT, width=1.8),
     ),
