@@ -19,7 +19,7 @@ class Transition(NamedTuple):
 
 
 class Learner(Protocol[State]):
-    """Settings and the functions of a fold: a frozen dataclass whose `repr` rebuilds it.
+    """Settings and the functions of a fold: a frozen dataclass.
 
     The rewards R(s, a) are known; what is learned is where actions lead. `act` reads and never learns, `update`
     is the only writer of a state.
