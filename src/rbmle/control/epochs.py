@@ -6,7 +6,7 @@ the epoch before (TSDE: Ouyang, Gagrani, Nayyar and Jain 2017, "Learning unknown
 Thompson sampling approach"). UCRL2 has the first rule alone.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +54,54 @@ class EpochState:
         )
 
 
-Replan = Callable[[EpochState, np.random.Generator], None]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochLearner(ABC):
+    """A learner that follows one policy in each epoch; what differs is the plan."""
+
+    @abstractmethod
+    def replan(self, state: EpochState, rng: np.random.Generator) -> None:
+        """Write the policy of the next epoch."""
+
+    def init(
+        self, rewards: Float[np.ndarray, "states actions"], rng: np.random.Generator
+    ) -> EpochState:
+        """Return the state before any transition, with a first plan."""
+        state = EpochState.before(rewards)
+        self.replan(state, rng)
+        return state
+
+    def act(self, state: EpochState, place: int, rng: np.random.Generator) -> int:
+        """Return what the policy of this epoch does."""
+        return int(state.policy[place])
+
+    def update(self, state: EpochState, seen: Transition, rng: np.random.Generator) -> None:
+        """Count a transition, and plan anew if the epoch is over."""
+        state.counts[seen] += 1
+        state.visits[seen[:2]] += 1
+        state.round += 1
+        if state.visits[seen[:2]] >= state.limits[seen[:2]] or state.round >= state.deadline:
+            self.replan(state, rng)
+
+    def advance(self, state: EpochState, walk: Walk, end: int) -> None:
+        """Follow the policy of each epoch until the walk has taken `end` steps."""
+        while walk.steps < end:
+            before = walk.steps
+            stop = min(end, before + state.deadline - state.round)
+            walk.regret, is_over = follow(
+                walk.cumulative,
+                walk.gaps,
+                state.policy,
+                state.limits,
+                stop,
+                walk.key,
+                walk.regret,
+                walk.place,
+                state.counts,
+                state.visits,
+            )
+            state.round += walk.steps - before
+            if is_over or state.round >= state.deadline:
+                self.replan(state, walk.stream(Purpose.UPDATE))
 
 
 def plan(
@@ -82,34 +129,3 @@ def plan_known(state: EpochState, p: Float[np.ndarray, "states actions states"])
 def estimated(state: EpochState) -> Float[np.ndarray, "states actions states"]:
     """Return p̂, the transitions of the largest likelihood."""
     return frequencies(state.counts)
-
-
-def update(replan: Replan, state: EpochState, seen: Transition, rng: np.random.Generator) -> None:
-    """Count a transition, and plan anew if the epoch is over."""
-    state.counts[seen] += 1
-    state.visits[seen[:2]] += 1
-    state.round += 1
-    if state.visits[seen[:2]] >= state.limits[seen[:2]] or state.round >= state.deadline:
-        replan(state, rng)
-
-
-def advance(replan: Replan, state: EpochState, walk: Walk, end: int) -> None:
-    """Follow the policy of each epoch until the walk has taken `end` steps."""
-    while walk.steps < end:
-        before = walk.steps
-        stop = min(end, before + state.deadline - state.round)
-        walk.regret, is_over = follow(
-            walk.cumulative,
-            walk.gaps,
-            state.policy,
-            state.limits,
-            stop,
-            walk.key,
-            walk.regret,
-            walk.place,
-            state.counts,
-            state.visits,
-        )
-        state.round += walk.steps - before
-        if is_over or state.round >= state.deadline:
-            replan(state, walk.stream(Purpose.UPDATE))

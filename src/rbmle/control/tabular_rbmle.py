@@ -3,19 +3,16 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
 
 from rbmle.control import epochs
-from rbmle.control.base import Transition
-from rbmle.control.epochs import EpochState
-from rbmle.control.walk import Walk
+from rbmle.control.epochs import EpochLearner, EpochState
 from rbmle.core.errors import SettingError
 from rbmle.engine.relative_values import LIKELIHOOD
 from rbmle.policies.schedules import Logarithm, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TabularRBMLE:
+class TabularRBMLE(EpochLearner):
     """max_{π,P} Σ_s μ(s) { R(s, π(s)) − N(s, π(s)) · J₀/α(t) · KL(p̂(· | s, π(s)) ‖ P(· | s, π(s))) }.
 
     μ is how often the chain of π and P is in each state, J₀ and h₀ are gain and values of the plan before.
@@ -39,31 +36,6 @@ class TabularRBMLE:
                 f"`bias` must be a finite number above 0, got {self.bias}; TabularCE has none"
             )
 
-    def init(
-        self, rewards: Float[np.ndarray, "states actions"], rng: np.random.Generator
-    ) -> EpochState:
-        """Return the state before any transition."""
-        if not self.is_scaled and not (rewards.min() >= 0 and rewards.max() > 0):
-            raise ValueError(
-                "unscaled RBMLE needs rewards of 0 or more, and one above 0, since it takes the logarithm of "
-                f"J; got rewards from {rewards.min():g} to {rewards.max():g}; add a constant to all of them"
-            )
-        state = EpochState.before(rewards)
-        self.replan(state, rng)
-        return state
-
-    def act(self, state: EpochState, place: int, rng: np.random.Generator) -> int:
-        """Return what the policy of this epoch does."""
-        return int(state.policy[place])
-
-    def update(self, state: EpochState, seen: Transition, rng: np.random.Generator) -> None:
-        """Count a transition; plan anew at the end of an epoch."""
-        epochs.update(self.replan, state, seen, rng)
-
-    def advance(self, state: EpochState, walk: Walk, end: int) -> None:
-        """Act and learn until the walk has taken `end` steps."""
-        epochs.advance(self.replan, state, walk, end)
-
     def replan(self, state: EpochState, rng: np.random.Generator) -> None:
         """Write the policy of the next epoch."""
         growth = self.bias * self.growth(state.round + 1)
@@ -73,6 +45,12 @@ class TabularRBMLE:
 
     def _unit(self, state: EpochState) -> float:
         """Return J₀/α(t) · ν · growth(t): σ, or J₀ where α(t) is not scaled."""
-        if not self.is_scaled:
-            return max(state.gain, 0.0)
-        return float(min(np.ptp(state.values), len(state.values) * np.ptp(state.rewards)))
+        low, high = float(state.rewards.min()), float(state.rewards.max())
+        if self.is_scaled:
+            return float(min(np.ptp(state.values), len(state.values) * (high - low)))
+        if not (low >= 0 and high > 0):
+            raise ValueError(
+                "unscaled RBMLE needs rewards of 0 or more, and one above 0, since it takes the logarithm "
+                f"of J; got rewards from {low:g} to {high:g}; add a constant to all of them"
+            )
+        return max(state.gain, 0.0)
