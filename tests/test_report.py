@@ -13,17 +13,14 @@ from rbmle.experiments.figures import panel_figure, regret_curves
 from rbmle.experiments.labels import clipped_top, spread
 from rbmle.experiments.paired import p_value
 from rbmle.experiments.report import write_report
+from rbmle.experiments.report_table import ReportTable, latex, latex_text, markdown
 from rbmle.experiments.standings import standings
 from rbmle.experiments.styles import OTHERS, STYLES, styles
 from rbmle.experiments.summary import DATASET_TITLES, POLICY_TITLES, Summary, summarise
 from rbmle.experiments.tables import (
     PaperResults,
-    ReportTable,
     defeats,
     incomparable,
-    latex,
-    latex_text,
-    markdown,
     mean_table,
     std_table,
     unbeaten,

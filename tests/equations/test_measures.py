@@ -10,8 +10,8 @@ from rbmle.core.errors import SettingError
 from rbmle.experiments.comparison import comparison_table, is_compared, loss_table, pairs_table
 from rbmle.experiments.measures import best_mean, measure, p_value, significant_wins
 from rbmle.experiments.ranks import critical_difference, ranks
+from rbmle.experiments.report_table import markdown
 from rbmle.experiments.summary import Problem, Summary, summarise
-from rbmle.experiments.tables import markdown
 from rbmle.experiments.trial import Run
 
 NOISE = {"right": 0.8, "wrong": 0.2, "scale": 1.0, "offset": 0.0}

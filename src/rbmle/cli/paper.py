@@ -102,8 +102,8 @@ def tune(
     data_dir: DataDir = None,
 ) -> None:
     """Choose the constant of each policy on the paper's grid, and record how it was chosen."""
+    from rbmle.experiments.report_table import markdown
     from rbmle.experiments.summary import summarise
-    from rbmle.experiments.tables import markdown
     from rbmle.studies.base import POLICIES
     from rbmle.studies.tuned import Tuned
     from rbmle.studies.tuning import choices, edges, grid_table, grids, tuning_trials
@@ -148,10 +148,10 @@ def report(
     from rbmle.experiments.comparison import comparison_table, is_compared
     from rbmle.experiments.measures import measure
     from rbmle.experiments.report import write_report
+    from rbmle.experiments.report_table import markdown
     from rbmle.experiments.selection import note_on, of_one_code
     from rbmle.experiments.store import Store
     from rbmle.experiments.summary import summarise
-    from rbmle.experiments.tables import markdown
     from rbmle.studies import PAPER
 
     if not (folder / "runs").is_dir():

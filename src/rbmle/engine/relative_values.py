@@ -10,11 +10,8 @@ from jaxtyping import Float, Int
 from rbmle.engine.compiled import kernel
 from rbmle.engine.optimism import expectation, within_distance, within_likelihood
 
-KNOWN, DISTANCE, LIKELIHOOD = (
-    0,
-    1,
-    2,
-)  # what p is: true, within an L1 ball, weighed by its likelihood
+# What p is: true, within an L1 ball of the true one, or weighed by its likelihood.
+KNOWN, DISTANCE, LIKELIHOOD = range(3)
 DAMPING = 0.9  # τ
 
 

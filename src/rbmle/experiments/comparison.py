@@ -4,8 +4,8 @@ import numpy as np
 
 from rbmle.experiments.measures import Measures
 from rbmle.experiments.ranks import Ranks, ranks
+from rbmle.experiments.report_table import Entry, ReportTable
 from rbmle.experiments.summary import Summary, policy_title
-from rbmle.experiments.tables import Entry, ReportTable
 
 DIAGONAL = Entry(text="·")
 

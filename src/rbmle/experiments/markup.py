@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from rbmle.experiments.tables import ReportTable
+from rbmle.experiments.report_table import ReportTable
 
 
 def section(heading: str, content: str) -> str:

@@ -10,14 +10,13 @@ from string import Template
 from rbmle.experiments.comparison_page import comparison_sections
 from rbmle.experiments.labels import CLIPPED, REFERENCE, ROOM
 from rbmle.experiments.markup import listing, numbers, section, words
+from rbmle.experiments.report_table import Entry, ReportTable
 from rbmle.experiments.standings import standings
 from rbmle.experiments.styles import styles
 from rbmle.experiments.summary import Problem, Summary, policy_title
 from rbmle.experiments.tables import (
     OURS,
-    Entry,
     PaperResults,
-    ReportTable,
     defeats,
     incomparable,
     is_comparable,

@@ -20,8 +20,8 @@ from rbmle.experiments.comparison import (
 from rbmle.experiments.comparison_page import write_comparison
 from rbmle.experiments.figures import rank_figure
 from rbmle.experiments.measures import measure
+from rbmle.experiments.report_table import latex, markdown
 from rbmle.experiments.summary import Summary
-from rbmle.experiments.tables import latex, markdown
 from rbmle.experiments.trial import Trial
 from rbmle.policies import POLICIES
 from rbmle.policies.rivals import RIVALS

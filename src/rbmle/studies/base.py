@@ -9,8 +9,8 @@ from rich.console import Console
 
 from rbmle.environments import Classification
 from rbmle.experiments.report import write_report
+from rbmle.experiments.report_table import ReportTable
 from rbmle.experiments.summary import Summary
-from rbmle.experiments.tables import ReportTable
 from rbmle.experiments.trial import Trial
 from rbmle.models.regression import Regression
 from rbmle.models.training import Replay
@@ -129,9 +129,8 @@ class Measurement:
     """A study that has no trials of policies, and measures for itself."""
 
     title: str
-    write: Callable[
-        [bool, Path, Console], list[Path]
-    ]  # quickly or not; writes files, and returns them
+    # Measures, quickly if the first is True, writes files, and returns them.
+    write: Callable[[bool, Path, Console], list[Path]]
 
 
 def noted(table: ReportTable, note: str) -> ReportTable:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from rbmle.core.files import write_text
 from rbmle.experiments.line_panels import Line, Panel, line_panels
-from rbmle.experiments.tables import Entry, ReportTable, markdown
+from rbmle.experiments.report_table import Entry, ReportTable, markdown
 from rbmle.studies.mdp_contest import ENTRANTS, LENGTHS, RIVERS, Entrant, play, worlds
 from rbmle.studies.measurements import JSONRecord, kept
 

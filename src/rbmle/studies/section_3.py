@@ -13,8 +13,8 @@ from rich.console import Console
 from rbmle.control import FiniteCE, FiniteRBMLE, closed_loop, simulate
 from rbmle.core.files import write_text
 from rbmle.experiments.line_panels import Line, Panel, line_panels
+from rbmle.experiments.report_table import Entry, ReportTable, markdown
 from rbmle.experiments.styles import BLUE, DASH_DOT, GREY, LONG, PURPLE, SHORT, VERMILION, Style
-from rbmle.experiments.tables import Entry, ReportTable, markdown
 from rbmle.policies.schedules import Logarithm, Power, Schedule
 from rbmle.studies.measurements import JSONRecord, kept
 

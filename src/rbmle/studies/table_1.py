@@ -4,8 +4,9 @@ from pathlib import Path
 
 from rbmle.core.files import write_text
 from rbmle.experiments.figures import panel_figure
+from rbmle.experiments.report_table import latex, markdown
 from rbmle.experiments.summary import Summary
-from rbmle.experiments.tables import latex, markdown, mean_table
+from rbmle.experiments.tables import mean_table
 from rbmle.experiments.trial import Trial
 from rbmle.studies.base import Plan, Study, noted
 from rbmle.studies.published import PAPER

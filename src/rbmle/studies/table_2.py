@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from rbmle.core.files import write_text
+from rbmle.experiments.report_table import latex, markdown
 from rbmle.experiments.summary import Summary
-from rbmle.experiments.tables import latex, markdown, std_table
+from rbmle.experiments.tables import std_table
 from rbmle.studies.base import Study, noted
 from rbmle.studies.published import PAPER
 from rbmle.studies.table_1 import trials

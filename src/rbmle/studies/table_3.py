@@ -8,8 +8,8 @@ from rich.console import Console
 
 from rbmle.core.files import write_text
 from rbmle.core.policy import Policy
+from rbmle.experiments.report_table import Entry, ReportTable, latex, markdown
 from rbmle.experiments.summary import policy_title
-from rbmle.experiments.tables import Entry, ReportTable, latex, markdown
 from rbmle.models import Regression
 from rbmle.policies import NeuralRBMLEGA, NeuralTS, NeuralUCB
 from rbmle.studies.base import TRAINING

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rbmle.experiments.tables import Entry, ReportTable
+from rbmle.experiments.report_table import Entry, ReportTable
 from rbmle.studies.dense_inverse import (
     NUMBER_BYTES,
     REPEATS,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rbmle.core.errors import SettingError
 from rbmle.environments import Environment
 from rbmle.experiments.naming import file_names
+from rbmle.experiments.report_table import Entry, ReportTable
 from rbmle.experiments.summary import Cell, Problem, Summary
-from rbmle.experiments.tables import Entry, ReportTable
 from rbmle.experiments.trial import Trial
 from rbmle.policies.settings import has_setting, split
 from rbmle.policies.specification import Specification
