@@ -7,7 +7,11 @@ stay as they are.
 from typing import Any
 
 import schemathesis  # type: ignore[import-not-found,unused-ignore]  # only `make fuzz` installs it
+from schemathesis.generation.meta import (  # type: ignore[import-not-found,unused-ignore]  # as above
+    TestPhase,
+)
 
+NOBODY = "nobody has ranked this"  # whether it has slots is no matter
 WAITS = ("PT5S", "PT10M", "PT90M", "P1D", "P2D")
 PERIODS = ("P1D", "P7D", "P1Y", "P1DT0.5S")
 
@@ -17,11 +21,16 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     """Mend the body of a call that is meant to succeed."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
-    mend = {"rank": mended_rank, "put_configuration": mended_configuration}.get(
-        case.operation.definition.raw.get("operationId")
-    )
+    operation = case.operation.definition.raw.get("operationId")
+    mend = {
+        "rank": mended_rank,
+        "put_configuration": mended_configuration,
+        "patch_configuration": mended_configuration,
+    }.get(operation)
     if mend is not None and isinstance(case.body, dict):
         case.body = mend(case.body)
+    if operation == "reward" and case.meta.phase.name != TestPhase.STATEFUL:
+        case.path_parameters = case.path_parameters | {"id": NOBODY}
 
 
 def mended_rank(body: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.fuzz.sites import Site
 
 ROOT = Path(__file__).parents[2]
+SETTINGS = Path(__file__).with_name("schemathesis.toml")
 MISSING = "schemathesis is not installed; `make fuzz` installs it"
 ONE_CLIENT = "object_level_authorization"  # a check that asks for two
 _CASES = re.compile(r"^\s*(\d+) generated", re.MULTILINE)
@@ -32,7 +33,8 @@ def is_installed() -> bool:
 
 def examine(site: Site, folder: Path, examples: int, seed: int, *options: str) -> Verdict:
     """Run all phases and checks with some examples for each operation."""
-    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{site.address}/openapi.json"]
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(SETTINGS)]
+    command += ["run", f"{site.address}/openapi.json"]
     command += ["--checks", "all", "--exclude-checks", ONE_CLIENT, "--max-examples", str(examples)]
     command += ["--seed", str(seed), "--continue-on-failure", "--no-color"]
     command += ["--output-sanitize", "false", "--output-truncate", "false"]

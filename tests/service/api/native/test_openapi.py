@@ -1,9 +1,13 @@
 """The OpenAPI document says what the service does."""
 
+import re
+import sys
+
 import msgspec
 
 from rbmle.service.api.native.openapi import openapi
 from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.features.limits import LimitError, check_id
 
 
 def test_the_openapi_document_asks_for_all_settings_to_put_and_for_none_to_patch() -> None:
@@ -56,3 +60,22 @@ def test_the_openapi_document_has_all_that_it_refers_to() -> None:
     names = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
     assert names <= set(document["components"]["schemas"])
     assert document["components"]["schemas"]["RankBody"]["additionalProperties"] is False
+
+
+def test_the_openapi_document_says_which_characters_an_id_has() -> None:
+    schemas = openapi("0.1.0")["components"]["schemas"]
+    patterns = {
+        schemas["ActionBody"]["properties"]["id"]["pattern"],
+        schemas["SlotBody"]["properties"]["id"]["pattern"],
+        schemas["RankBody"]["properties"]["event"]["anyOf"][0]["pattern"],
+    }
+    (pattern,) = map(re.compile, patterns)
+    for code in range(sys.maxunicode + 1):
+        if 0xD800 <= code < 0xE000:  # surrogates are no characters, and no JSON has one by itself
+            continue
+        try:
+            check_id(chr(code), "the id")
+        except LimitError:
+            assert not pattern.fullmatch(chr(code)), hex(code)
+        else:  # characters that a newer Unicode calls invisible may be unknown to this one
+            assert pattern.fullmatch(chr(code)) or 0x13439 <= code <= 0x1343F, hex(code)

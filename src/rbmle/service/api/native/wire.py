@@ -16,10 +16,12 @@ from rbmle.service.log.records import NO_FEATURES
 
 NO_CONTROLS = (  # what check_id takes, as a pattern, but for joiners in words and emoji
     "^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e"
-    "\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\ufeff\\ufff9-\\ufffb]*$"
+    "\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\ufeff\\ufff9-\\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f]*$"
 )
 
-EventId = Annotated[
+GivenId = Annotated[
     str,
     Meta(min_length=1, max_length=LONGEST_ID, extra_json_schema={"pattern": NO_CONTROLS}),
 ]
@@ -28,14 +30,14 @@ EventId = Annotated[
 class ActionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be chosen."""
 
-    id: Id
+    id: GivenId
     features: Features = {}
 
 
 class SlotBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A place for one action; its baseline is the action that would be shown without the service."""
 
-    id: Id
+    id: GivenId
     baseline: Annotated[Id, Meta(description="One of the actions; no two slots have the same")]
     features: Features = {}
     excluded: Annotated[
@@ -50,7 +52,7 @@ class RankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         list[ActionBody],
         Meta(min_length=1, max_length=MOST_ACTIONS, description="No two have the same id"),
     ]
-    event: EventId | None = None
+    event: GivenId | None = None
     context: Features = {}
     excluded: Annotated[
         list[Id], Meta(max_length=MOST_ACTIONS, description="One action at least is not among them")
@@ -85,7 +87,7 @@ class PackedRankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Which action is best? Features are as they were sent."""
 
     actions: Annotated[list[PackedActionBody], Meta(min_length=1, max_length=MOST_ACTIONS)]
-    event: EventId | None = None
+    event: GivenId | None = None
     context: Raw = NO_FEATURES
     excluded: list[Id] = []
     deferred: bool = False
