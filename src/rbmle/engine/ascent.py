@@ -100,9 +100,9 @@ def biased_ascent(
     """Write f(x_a; θ̃_a), and by how much ℓ_λ at θ̃_a differs from ℓ_λ at the base, for every arm.
 
     An index is the first plus `worth` times the second, which is never above 0. A step along the bias β
-    raises f(x_a) by ηβ‖g‖²/(1 + ηβ‖g‖²) at most, to first order. So an arm whose f(x_a; θ̂) plus `reach` times
-    all of these rises is below the index of the arm with the largest f(x_a; θ̂) cannot win: it has that bound
-    in the place of its index, and no ascent.
+    raises f(x_a) by ηβ‖g‖²/(1 + ηβ‖g‖²) at most, to first order. So an index is at most f(x_a; θ̂)
+    plus `reach` times all of these rises. Arms take their turns by this bound, the largest first, until it is
+    below an index: no other arm can win. Those have their bounds in the place of indices, and no ascent.
 
     θ̃_a is `steps` times a step on a sample of the arm's own block and one along the bias, from
     the base. Samples of other blocks would move the upper layers only, which have settled in the
@@ -125,21 +125,17 @@ def biased_ascent(
     known_places = np.full(net.features, -1, np.int32)
     known_features = places[:0]
     n = contexts.blocks.shape[0]
-    bases, bounds = np.empty(n), np.empty(n)
-    largest = -np.inf
+    bounds = np.empty(n)
     for a in range(n):
-        bases[a], norm = differentiated(net, contexts, a, h, delta)
+        base, norm = differentiated(net, contexts, a, h, delta)
         rise = fit.rate * bias_weights[a] * norm
-        bounds[a] = bases[a] + reach * steps * rise / (1.0 + rise)
+        bounds[a] = base + reach * steps * rise / (1.0 + rise)
         estimates[a], gains[a] = bounds[a], 0.0
-        largest = max(largest, bases[a])
-    # The largest index of the arms with the largest f(x_a; θ̂), which take the first turn.
-    bar = -np.inf
-    for turn in range(2 * n):
-        a = turn % n
-        is_first = bases[a] == largest
-        if is_first != (turn < n) or (turn >= n and bounds[a] < bar):
-            continue
+    order = np.argsort(-bounds)
+    bar = -np.inf  # the largest index so far
+    for a in order:
+        if bounds[a] < bar:
+            return
         block = contexts.blocks[a]
         count = steps if member_counts[block] > 0 else 0
         entries = np.int64(contexts.lengths[a])
@@ -208,5 +204,5 @@ def biased_ascent(
             gains[a] -= fit.ridge / 2 * distance_squared(local, twin, used)
         rise = value(local, out, ZERO, h) - value(twin, out, ZERO, h)
         estimates[a] = f_base + rise
-        if is_first:
-            bar = max(bar, estimates[a] + worth * gains[a])
+        # No more than its bound, so that arms with equal contexts are treated alike.
+        bar = max(bar, min(bounds[a], estimates[a] + worth * gains[a]))
