@@ -221,6 +221,18 @@ def test_of_several_settings_of_ours_the_best_is_held_against_the_others() -> No
     assert said == ("zoo: NeuralUCB has 100.0, NeuralRBMLE-GA (bias=110.0) 110.0, 10.0 % more.")
 
 
+def test_a_defeat_that_may_be_chance_says_so() -> None:
+    """One stuck trial turns a mean of 99 into 107.5, and is one sign of six."""
+    finals = {"neural-ucb": [100.0] * 6, "neural-rbmle-ga": [99.0] * 5 + [150.0]}
+    summary = summarise(
+        [run("zoo", name, seed, [f]) for name, fs in finals.items() for seed, f in enumerate(fs)]
+    )
+    (said,) = defeats(summary)
+    assert said.startswith(
+        "zoo: NeuralUCB has 100.0, NeuralRBMLE-GA 107.5, 7.5 % more; the seeds do"
+    )
+
+
 def test_an_equal_number_is_not_beaten() -> None:
     summary = summarise([run("zoo", "neural-ucb", 0, [1.0])])
     theirs = published(means={"neural-ucb": {"zoo": 1.0}})

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rbmle.experiments.paired import CLOSE, FEW, is_level
+from rbmle.experiments.paired import CLOSE, FEW, SIGNIFICANT, is_level, p_value
 from rbmle.experiments.report_table import Entry, ReportTable
 from rbmle.experiments.summary import Cell, Problem, Summary, policy_title
 
@@ -81,7 +81,10 @@ def std_table(summary: Summary, published: PaperResults | None = None) -> Report
 def defeats(
     summary: Summary, policy: str = OURS, problems: Sequence[Problem] | None = None
 ) -> list[str]:
-    """Return a sentence for each problem where a policy is neither best nor within 1 % of it."""
+    """Return a sentence for each problem where a policy is neither best nor within 1 % of it.
+
+    It says so where the seeds do not tell the two apart, whatever their means.
+    """
     said = []
     ours = policy_title(policy)
     for problem in summary.problems if problems is None else problems:
@@ -93,9 +96,17 @@ def defeats(
         elif cell.mean > best.mean * (1 + CLOSE):
             said.append(
                 f"{where}: {policy_title(best.policy)} has {best.mean:.1f}, "
-                f"{policy_title(cell.policy)} {cell.mean:.1f}{_difference(cell.mean, best.mean)}."
+                f"{policy_title(cell.policy)} {cell.mean:.1f}{_difference(cell.mean, best.mean)}"
+                f"{_doubt(p_value(cell, best, problem.horizon))}."
             )
     return said
+
+
+def _doubt(p: float | None) -> str:
+    """Return that a difference may be chance, if so."""
+    return (
+        "" if p is None or p < SIGNIFICANT else f"; the seeds do not tell them apart (p = {p:.2f})"
+    )
 
 
 def unbeaten(summary: Summary, published: PaperResults) -> list[str]:
