@@ -5,13 +5,12 @@ stay as they are.
 """
 
 from typing import Any
+from urllib.parse import unquote
 
 import schemathesis  # type: ignore[import-not-found,unused-ignore]  # only `make fuzz` installs it
-from schemathesis.generation.meta import (  # type: ignore[import-not-found,unused-ignore]  # as above
-    TestPhase,
-)
 
-NOBODY = "nobody has ranked this"  # whether it has slots is no matter
+CREATED = 201
+SLOTS: dict[str, list[str]] = {}  # of events that were ranked
 WAITS = ("PT5S", "PT10M", "PT90M", "P1D", "P2D")
 PERIODS = ("P1D", "P7D", "P1Y", "P1DT0.5S")
 
@@ -29,8 +28,18 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     }.get(operation)
     if mend is not None and isinstance(case.body, dict):
         case.body = mend(case.body)
-    if operation == "reward" and case.meta.phase.name != TestPhase.STATEFUL:
-        case.path_parameters = case.path_parameters | {"id": NOBODY}
+    if operation == "reward" and isinstance(case.body, dict):
+        id = case.path_parameters["id"]  # as it is, or as it stands in a URL
+        case.body = mended_reward(case.body, SLOTS.get(id, SLOTS.get(unquote(id))))
+
+
+@schemathesis.hook  # type: ignore[untyped-decorator,unused-ignore]  # as above
+def after_call(context: Any, case: Any, response: Any) -> None:
+    """Remember the slots of an event."""
+    operation = case.operation.definition.raw.get("operationId")
+    if operation == "rank" and response.status_code == CREATED:
+        slots = case.body.get("slots") or []
+        SLOTS[response.json()["event"]] = [slot["id"] for slot in slots]
 
 
 def mended_rank(body: dict[str, Any]) -> dict[str, Any]:
@@ -48,6 +57,15 @@ def mended_rank(body: dict[str, Any]) -> dict[str, Any]:
             for slot, baseline in zip(_distinct(body["slots"]), ids, strict=False)
         ]
     return body | changed
+
+
+def mended_reward(body: dict[str, Any], slots: list[str] | None) -> dict[str, Any]:
+    """Return a reward with the slots of its event, or none; of an event that nobody ranked, as it is."""
+    if slots is None:
+        return body
+    values = [*(body.get("slots") or {}).values(), body.get("value")]
+    value = next((value for value in values if value is not None), 0.5)
+    return {"slots": dict.fromkeys(slots, value)} if slots else {"value": value}
 
 
 def mended_configuration(body: dict[str, Any]) -> dict[str, Any]:
