@@ -47,6 +47,7 @@ _HOMES = {
     "rbmle.policies": ("POLICIES", "Logarithm", "Power"),
 }
 _FOLDERS = (
+    "classical",
     "control",
     "core",
     "datasets",

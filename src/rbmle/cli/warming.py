@@ -18,7 +18,7 @@ from rbmle.core.errors import SettingError
 def warm(
     policy: Annotated[str, typer.Option(help="Names of policies, or 'all'.")] = "all",
 ) -> None:
-    """Compile the kernels of policies, their variants, control and the service, and keep them for all."""
+    """Compile the kernels of policies and their variants, of control and of the service, and keep them."""
     from rbmle.engine.kernel_cache import cache_folder
     from rbmle.engine.notice import compiling, is_writable, seconds_compiled
 
@@ -49,6 +49,7 @@ def warm(
 
 def _plays(policy: str) -> Iterator[tuple[str, list[Callable[[], None]]]]:
     """Yield names, and what is to be played to have all kernels of that name compiled."""
+    from rbmle import classical
     from rbmle.control.warming import warm_up
     from rbmle.policies import POLICIES
     from rbmle.policies.specification import policy_named
@@ -60,6 +61,7 @@ def _plays(policy: str) -> Iterator[tuple[str, list[Callable[[], None]]]]:
     if policy != "all":
         return
     yield "features", [encode]
+    yield "classical", [partial(play, policy()) for policy in (classical.RBMLE, classical.KLUCB)]
     yield "control", [warm_up]
     if all(is_installed(package) for package in EXTRAS["serve"]):
         from rbmle.service.learning.model import ModelSettings

@@ -1,0 +1,91 @@
+"""Arms of an exponential family, log p(r; z) = r z − b(z), known by their plays N and the sum S of rewards.
+
+Kernels take the addresses of b and b′, see `compiled.scalar`: one compiled kernel runs every likelihood.
+"""
+
+import numpy as np
+from jaxtyping import Float
+
+from rbmle.engine.compiled import call_scalar, inlined, kernel
+
+FARTHEST = 2.0**40  # that is searched for z
+CLOSE = 1e-7  # relative size of a step at which a search ends: what it is for depends on its square
+
+
+@inlined
+def natural(mean: int, target: float) -> float:
+    """Return z with b′(z) = target; if b′ is never so large or so small, the z from which on it stays.
+
+    The search is regula falsi, by Dowell and Jarratt (1971): an end that stays counts half, then a quarter, …
+    """
+    here = target - call_scalar(mean, 0.0)
+    if here == 0.0:
+        return 0.0
+    side = 1.0 if here > 0.0 else -1.0
+    near, far = 0.0, side
+    there = target - call_scalar(mean, far)
+    while there * side > 0.0 and abs(far) < FARTHEST:
+        beyond = target - call_scalar(mean, 2.0 * far)
+        if beyond == there:
+            return far
+        near, here, far, there = far, there, 2.0 * far, beyond
+    z, step = far, 1.0
+    while step > CLOSE * max(abs(z), 1.0):
+        last, z = z, near + (far - near) * here / (here - there)
+        step = abs(z - last)
+        value = target - call_scalar(mean, z)
+        if value * side > 0.0:
+            near, here, there = z, value, 0.5 * there
+        else:
+            far, there, here = z, value, 0.5 * here
+    return z
+
+
+@inlined
+def fit(b: int, plays: float, total: float, z: float) -> float:
+    """Return the log-likelihood S z − N b(z)."""
+    return total * z - plays * call_scalar(b, z)
+
+
+@kernel
+def biased_maxima(
+    b: int,
+    mean: int,
+    plays: Float[np.ndarray, " n"],
+    totals: Float[np.ndarray, " n"],
+    alpha: float,
+    maxima: Float[np.ndarray, " n"],
+) -> None:
+    """Write max_z { S z − N b(z) + α z } − max_z { S z − N b(z) } of every arm that was played."""
+    for i in range(plays.shape[0]):
+        n, s = plays[i], totals[i]
+        biased, plain = natural(mean, (s + alpha) / n), natural(mean, s / n)
+        maxima[i] = fit(b, n, s + alpha, biased) - fit(b, n, s, plain)
+
+
+@kernel
+def divergence_bounds(
+    b: int,
+    mean: int,
+    plays: Float[np.ndarray, " n"],
+    totals: Float[np.ndarray, " n"],
+    level: float,
+    bounds: Float[np.ndarray, " n"],
+) -> None:
+    """Write the largest mean q with N KL(S/N ‖ q) ≤ level, of every arm that was played.
+
+    N KL(S/N ‖ b′(z)) = max_ζ { S ζ − N b(ζ) } − { S z − N b(z) } falls short of the level by a concave function
+    of z: Newton's steps come down to its root from above, and never pass it.
+    """
+    for i in range(plays.shape[0]):
+        n, s = plays[i], totals[i]
+        z = natural(mean, s / n)
+        least = fit(b, n, s, z) - level
+        step = 1.0
+        while fit(b, n, s, z) > least and step < FARTHEST:
+            z, step = z + step, 2.0 * step
+        while step > CLOSE * max(abs(z), 1.0):
+            slope = n * call_scalar(mean, z) - s
+            step = (least - fit(b, n, s, z)) / slope if slope > 0.0 else 0.0
+            z -= step
+        bounds[i] = call_scalar(mean, z)
