@@ -8,7 +8,7 @@ import numpy as np
 
 from rbmle.core.arms import Arms
 from rbmle.core.checks import ANY, encoding_of, policy_of, probability, rewards_of, whole_number
-from rbmle.core.encoding import Encoder, encoder_of
+from rbmle.core.encoding import Encoder, encoder_for
 from rbmle.core.errors import SettingError
 from rbmle.core.learning import Learner
 from rbmle.core.offers import Offers
@@ -37,7 +37,7 @@ class Bandit:
         policy: Policy[Any] | type[Policy[Any]] | str,
         *,
         arms: int | Iterable[ArmId] | None = None,
-        features: int | Iterable[str] | Encoder,
+        features: int | Iterable[str] | Encoder | None = None,
         seed: int = 0,
         encoding: str | Encoding = Encoding.DISJOINT,
         floor: float = 0.0,
@@ -49,7 +49,8 @@ class Bandit:
             policy: a policy, its class, or its name as on the command line, such as "neural-ucb".
             arms: their ids, or their number n for the ids 0 … n − 1. None, with contexts per arm:
                 any arms, named or counted anew at each decision.
-            features: their number, or their names, or an encoder such as `Hashing()` for dictionaries.
+            features: their number, their names, or an encoder such as `Hashing()` for dictionaries; None
+                if the policy ignores contexts, as those of `rbmle.classical` do.
             floor: ε, the probability with which an eligible arm is drawn at random; every
                 propensity is then at least ε/n.
             draws: how many draws estimate the propensities of a policy whose index is random; the
@@ -57,7 +58,7 @@ class Bandit:
 
         """
         self.policy = policy_of(policy)
-        self.encoder = encoder_of(features)
+        self.encoder = encoder_for(features, self.policy)
         self.features = self.encoder.size
         self.seed = whole_number("seed", seed)
         self.floor = probability("floor", floor)
@@ -93,7 +94,7 @@ class Bandit:
 
     def decide(
         self,
-        x: Any,
+        x: Any = None,
         *,
         eligible: Sequence[ArmId] | None = None,
         id: str | None = None,
@@ -102,8 +103,8 @@ class Bandit:
         """Return the arm to play; what was learned does not change.
 
         Disjoint contexts: x is one vector, and `eligible` restricts the arms. Contexts per arm: x has
-        one row for each eligible arm, in their order. With an `id`, the same question gets the same
-        answer as long as nothing was learned in between. A `floor` replaces the bandit's own.
+        one row for each eligible arm, in their order. Without features there is no x. With an `id`, the same
+        question gets the same answer until something is learned. A `floor` replaces the bandit's own.
         """
         with self.learner.reading() as learned:
             ids, contexts = self._offers.one(x, eligible, learned.arms)
@@ -122,8 +123,8 @@ class Bandit:
     ) -> list[Decision]:
         """Return a decision for each of many rounds, as `decide` makes them, all on the same state.
 
-        Disjoint contexts: row i of X is the vector of round i. Contexts per arm: X has one matrix for
-        each round. `eligible` restricts the arms of every round.
+        Disjoint contexts: row i of X is the vector of round i. Contexts per arm: X has one matrix for each
+        round. Without features, X is the number of rounds. `eligible` restricts the arms of every round.
         """
         with self.learner.reading() as learned:
             arms, contexts = self._offers.many(X, eligible, learned.arms)
@@ -145,10 +146,9 @@ class Bandit:
     ) -> list[Decision]:
         """Return a decision for each of the first k positions of a list, the best arm first.
 
-        The first is what `decide` answers, with the same propensity. Each other is chosen by the same
-        rule from the arms that are left, which are its `arms`; its propensity is the probability of
-        this arm here, given those before it, so that of a whole list is the product. Learn from
-        whichever positions have a reward.
+        The first is what `decide` answers, with the same propensity. Each other is chosen by the same rule from
+        the arms that are left, which are its `arms`; its propensity is the probability of this arm here, given
+        those before it, so that of a whole list is the product. Learn from whichever positions have a reward.
         """
         with self.learner.reading() as learned:
             ids, contexts = self._offers.one(x, eligible, learned.arms)

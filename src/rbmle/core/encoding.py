@@ -10,6 +10,7 @@ from rbmle.core.checks import whole_number
 from rbmle.core.contexts import LARGEST
 from rbmle.core.errors import ContextError, SettingError
 from rbmle.core.frames import columns_of, index_of
+from rbmle.core.policy import IgnoresContexts, has
 from rbmle.core.types import ArmId, Scales
 
 _SHOWN = 8  # names in a message
@@ -148,7 +149,45 @@ class Names:
         )
 
 
-def encoder_of(features: int | Iterable[str] | Encoder) -> Encoder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoFeatures:
+    """No features: all that is known of a round is that it came, so every context is the number 1.
+
+    >>> NoFeatures().row(None, None), NoFeatures().rows(2, None).tolist()
+    ([1.0], [[1.0], [1.0]])
+    """
+
+    @property
+    def size(self) -> int:
+        """Return 1."""
+        return 1
+
+    def row(self, x: Any, arm: ArmId | None) -> Any:
+        """Return the number 1; raise ContextError for a context."""
+        if x is None:
+            return [1.0]
+        raise ContextError(
+            f"this bandit was made without features, but the context {_short(x)} was given; leave it out, or "
+            "make the bandit with features=…"
+        )
+
+    def rows(self, X: Any, arms: Sequence[ArmId] | None) -> Any:
+        """Return a number 1 for each of X rounds."""
+        if isinstance(X, int) and X >= 0:
+            return np.ones((X, 1))
+        raise ContextError(
+            f"this bandit was made without features, so many rounds are given as their number, got {_short(X)}"
+        )
+
+
+def encoder_for(features: int | Iterable[str] | Encoder | None, policy: object) -> Encoder:
+    """Return the encoder of features, which a policy that ignores contexts can do without."""
+    if features is None and has(policy, IgnoresContexts):
+        return NoFeatures()
+    return encoder_of(features)
+
+
+def encoder_of(features: int | Iterable[str] | Encoder | None) -> Encoder:
     """Return the encoder of a number of features, or of their names; raise SettingError."""
     if isinstance(features, Encoder):
         return features

@@ -66,6 +66,12 @@ class KnowsProbabilities(Protocol):
         ...
 
 
+class IgnoresContexts(Protocol):
+    """A policy that learns nothing from contexts, so that its bandit needs none."""
+
+    ignores_contexts: ClassVar[bool]
+
+
 class Predicts(Protocol):
     """A policy over a model of the reward."""
 
