@@ -29,7 +29,9 @@ RESULTS = Path("results")
 def reproduce(
     study: Annotated[
         str,
-        typer.Argument(help="table-1, …, figure-4, all of these, bakeoff, section-3 or riverswim."),
+        typer.Argument(
+            help="table-1, …, figure-4, all of these, bakeoff, section-3, riverswim or classical."
+        ),
     ],
     quick: Annotated[bool, typer.Option(help="Fewer seeds and rounds, from shipped data.")] = False,
     preprocess: Preprocessing = "standard",

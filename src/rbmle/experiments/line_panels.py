@@ -11,7 +11,8 @@ from jaxtyping import Float
 from rbmle.experiments.styles import Style
 
 PANEL_INCHES = (4.3, 3.4)
-LEGEND_INCHES = 0.5
+LEGEND_INCHES = 0.25  # above a legend, and each of its rows
+LABELS_PER_PANEL = 2  # side by side in a legend
 PER_ROW = 3
 DOTS_PER_INCH = 150
 BAND = 0.15  # opacity
@@ -51,7 +52,10 @@ def line_panels(panels: Sequence[Panel], path: Path) -> tuple[Path, Path]:
 
     columns = min(PER_ROW, len(panels))
     rows = -(-len(panels) // columns)
-    size = (PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows + LEGEND_INCHES)
+    labels = len({line.label for panel in panels for line in panel.lines})
+    legend_rows = -(-labels // (LABELS_PER_PANEL * columns))
+    height = PANEL_INCHES[1] * rows + LEGEND_INCHES * (1 + legend_rows)
+    size = (PANEL_INCHES[0] * columns, height)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False).flatten()
     handles: dict[str, Any] = {}
@@ -62,7 +66,7 @@ def line_panels(panels: Sequence[Panel], path: Path) -> tuple[Path, Path]:
     figure.legend(
         handles=list(handles.values()),
         loc="outside lower center",
-        ncols=len(handles),
+        ncols=-(-labels // legend_rows),
         fontsize=9,
         handlelength=3.0,
     )
