@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rbmle.likelihoods import Bernoulli as Bernoulli
     from rbmle.likelihoods import Gaussian as Gaussian
     from rbmle.likelihoods import Mixture as Mixture
+    from rbmle.models import GLM as GLM
     from rbmle.models import ArmAscent as ArmAscent
     from rbmle.models import Diagonal as Diagonal
     from rbmle.models import Exact as Exact
@@ -34,6 +35,7 @@ _HOMES = {
     "rbmle.features": ("Hashing",),
     "rbmle.likelihoods": ("Bernoulli", "Gaussian", "Mixture"),
     "rbmle.models": (
+        "GLM",
         "ArmAscent",
         "Diagonal",
         "Exact",

@@ -1,6 +1,7 @@
 """What learns: f(x; θ), its gradient, and how sure it is."""
 
 from rbmle.models.arm_ascent import ArmAscent
+from rbmle.models.generalised_linear import GLM
 from rbmle.models.history import Memory
 from rbmle.models.network import Network
 from rbmle.models.precision import Diagonal, Exact
@@ -9,6 +10,7 @@ from rbmle.models.ridge import Ridge
 from rbmle.models.training import FullBatch, Replay
 
 __all__ = [
+    "GLM",
     "ArmAscent",
     "Diagonal",
     "Exact",

@@ -1,6 +1,7 @@
 """Ridge regression, one for each block: θ̂ = V⁻¹ Σ r x with V = λI + Σ x xᵀ."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,14 +66,18 @@ class Ridge:
         return self.estimates(state, contexts)[0]
 
     def update_all(self, state: RidgeState, batch: Batch) -> None:
-        """Learn from each reward; all of them are fitted, as it costs no more.
+        """Learn from each reward; all of them are fitted, as it costs no more."""
+        self.learn(state, batch, ridge_update)
 
-        Where rewards stay below θ̂ᵀx, the world has changed: all that was learned is forgotten.
+    def learn(self, state: RidgeState, batch: Batch, update: Callable[..., int]) -> None:
+        """Learn by a kernel with the arguments of `ridge_update`.
+
+        Where rewards stay below what is expected, the world has changed: all that was learned is forgotten.
         """
         rows, rewards, begin = batch.contexts.rows, batch.rewards, 0
         while begin < len(batch):
             past = (state.F, state.theta, state.watch)
-            end = ridge_update(rows, rewards, begin, float(self.alarm), *past)
+            end = update(rows, rewards, begin, float(self.alarm), *past)
             state.round += end - begin
             begin = end
             if is_alarmed(state.watch, self.alarm):
@@ -92,3 +97,13 @@ class Ridge:
     def _roots(self, blocks: int, features: int) -> np.ndarray:
         """Return F = I/√λ for some blocks."""
         return np.tile(np.eye(features) / self.ridge**0.5, (blocks, 1, 1))
+
+
+def draw_linear(
+    means: Indices,
+    projections: Float[np.ndarray, "arms features"],
+    deviation: float,
+    z: Float[np.ndarray, "draws arms features"],
+) -> Float[np.ndarray, "draws arms"]:
+    """Return θ̂ᵀx + ν (Fᵀx)ᵀz for each draw of a standard normal z: it is θ̃ᵀx, with θ̃ ~ N(θ̂, ν² FFᵀ)."""
+    return means + deviation * np.einsum("ij,nij->ni", projections, z)

@@ -12,6 +12,9 @@ from rbmle.policies.deep_fpl import DeepFPL as DeepFPL
 from rbmle.policies.ee_net import EENet as EENet
 from rbmle.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from rbmle.policies.fg_ts import FGTS as FGTS
+from rbmle.policies.glm_rbmle import GLMRBMLE as GLMRBMLE
+from rbmle.policies.glm_ts import GLMTS as GLMTS
+from rbmle.policies.glm_ucb import GLMUCB as GLMUCB
 from rbmle.policies.lin_rbmle import LinRBMLE as LinRBMLE
 from rbmle.policies.lin_ts import LinTS as LinTS
 from rbmle.policies.lin_ucb import LinUCB as LinUCB
@@ -39,6 +42,9 @@ POLICIES: dict[str, type[Policy[Any]]] = {
     "lin-rbmle": LinRBMLE,
     "lin-ucb": LinUCB,
     "lin-ts": LinTS,
+    "glm-rbmle": GLMRBMLE,
+    "glm-ucb": GLMUCB,
+    "glm-ts": GLMTS,
     "neu-square-cb": NeuSquareCB,
     "neu-fast-cb": NeuFastCB,
     "fg-ts": FGTS,

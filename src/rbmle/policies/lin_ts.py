@@ -6,7 +6,7 @@ import numpy as np
 
 from rbmle.core.types import Contexts, Indices, Probabilities
 from rbmle.core.weighing import shares
-from rbmle.models.ridge import Ridge, RidgeState
+from rbmle.models.ridge import Ridge, RidgeState, draw_linear
 from rbmle.policies.base import ModelPolicy, check_not_negative
 
 
@@ -41,7 +41,7 @@ class LinTS(ModelPolicy[RidgeState]):
     def _draws(
         self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Return a row of indices θ̂ᵀx + ν (Fᵀx)ᵀz for each draw, as Fz has the covariance V⁻¹."""
-        mean, _, projections = self.model.estimates(state, contexts)
+        """Return a row of indices for each draw."""
+        means, _, projections = self.model.estimates(state, contexts)
         z = rng.normal(size=(draws, *state.theta.shape))[:, contexts.rows.blocks]
-        return mean + self.exploration * np.einsum("ij,nij->ni", projections, z)
+        return draw_linear(means, projections, self.exploration, z)
