@@ -64,4 +64,4 @@ def test_every_learner_plays_in_every_world() -> None:
 
 
 def test_studies_of_our_own_are_not_of_the_paper() -> None:
-    assert set(MEASURED) == {TABLE_3, "section-3", "riverswim", "classical"}
+    assert set(MEASURED) == {TABLE_3, "section-3", "riverswim", "classical", "pessimism"}

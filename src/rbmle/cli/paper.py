@@ -30,7 +30,7 @@ def reproduce(
     study: Annotated[
         str,
         typer.Argument(
-            help="table-1, …, figure-4, all of these, bakeoff, section-3, riverswim or classical."
+            help="table-1, …, figure-4, all of these, bakeoff, section-3, riverswim, classical, pessimism."
         ),
     ],
     quick: Annotated[bool, typer.Option(help="Fewer seeds and rounds, from shipped data.")] = False,

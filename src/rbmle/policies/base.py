@@ -55,6 +55,12 @@ class ModelPolicy(ABC, Generic[State]):
         return self.learner.frozen(state)
 
 
+def check_finite(name: str, value: float) -> None:
+    """Raise SettingError unless a multiplier is a finite number; below 0 it is pessimistic."""
+    if not abs(value) < float("inf"):
+        raise SettingError(f"`{name}` must be a finite number, got {value}")
+
+
 def check_not_negative(name: str, value: float) -> None:
     """Raise SettingError unless a multiplier is a finite number, 0 or more."""
     if not 0 <= value < float("inf"):

@@ -10,7 +10,7 @@ import numpy as np
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.generalised_linear import GLM
 from rbmle.models.ridge import RidgeState
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy, check_finite
 from rbmle.policies.schedules import Power, Schedule
 
 
@@ -23,15 +23,15 @@ class GLMRBMLE(ModelPolicy[RidgeState]):
     """
 
     model: GLM = field(default_factory=GLM)
-    bias: float = 0.03  # ν
+    bias: float = 0.03  # ν; below 0: pessimism, for learning from logs
     growth: Schedule = field(default_factory=lambda: Power(exponent=0.25))
 
     title: ClassVar[str] = "GLM-RBMLE"
     is_separate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a bias below 0."""
-        check_not_negative("bias", self.bias)
+        """Raise SettingError unless the bias is a finite number."""
+        check_finite("bias", self.bias)
 
     @property
     def learner(self) -> GLM:

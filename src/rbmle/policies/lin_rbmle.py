@@ -9,7 +9,7 @@ import numpy as np
 
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.ridge import Ridge, RidgeState
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy, check_finite
 from rbmle.policies.schedules import Power, Schedule
 
 
@@ -18,15 +18,15 @@ class LinRBMLE(ModelPolicy[RidgeState]):
     """Index θ̂ᵀx + ½ α(t) ‖x‖²_{V⁻¹}, with α(t) = ν · growth(t)."""
 
     model: Ridge = field(default_factory=Ridge)
-    bias: float = 1.0  # ν
+    bias: float = 1.0  # ν; below 0: pessimism, for learning from logs
     # The paper has √t; t^¼ explores more at first and less later, see docs/decisions/0008-defaults.md.
     growth: Schedule = field(default_factory=lambda: Power(exponent=0.25))
 
     is_separate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a bias below 0."""
-        check_not_negative("bias", self.bias)
+        """Raise SettingError unless the bias is a finite number."""
+        check_finite("bias", self.bias)
 
     @property
     def learner(self) -> Ridge:

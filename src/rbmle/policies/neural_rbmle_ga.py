@@ -11,7 +11,7 @@ from rbmle.models.arm_ascent import ArmAscent, Biased
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
 from rbmle.models.watch import deviation
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Logarithm, Power, Schedule
 
 
@@ -37,7 +37,10 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
 
     def __post_init__(self) -> None:
         """Raise SettingError for a bias below 0 or an unknown rule."""
-        check_not_negative("bias", self.bias)
+        if not 0 <= self.bias < float("inf"):
+            raise SettingError(
+                f"`bias` must be a finite number, 0 or more, got {self.bias}; NeuralRBMLEPC takes one below 0"
+            )
         if self.rule not in ("likelihood", "estimate"):
             raise SettingError(f"`rule` must be 'likelihood' or 'estimate', got {self.rule!r}")
 

@@ -9,7 +9,7 @@ from rbmle.core.types import Contexts, Indices
 from rbmle.models.precision import Diagonal, Precision
 from rbmle.models.regression import Regression
 from rbmle.models.tangent import Tangent, TangentState
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy, check_finite
 from rbmle.policies.schedules import Power, Schedule
 
 
@@ -19,15 +19,15 @@ class NeuralRBMLEPC(ModelPolicy[TangentState]):
 
     model: Regression = field(default_factory=Regression)
     precision: Precision = field(default_factory=Diagonal)
-    bias: float = 3e-5  # ν
+    bias: float = 3e-5  # ν; below 0: pessimism, for learning from logs
     growth: Schedule = field(default_factory=Power)
 
     title: ClassVar[str] = "NeuralRBMLE-PC"
     is_separate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a bias below 0."""
-        check_not_negative("bias", self.bias)
+        """Raise SettingError unless the bias is a finite number."""
+        check_finite("bias", self.bias)
 
     @property
     def learner(self) -> Tangent:

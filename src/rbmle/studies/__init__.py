@@ -1,6 +1,6 @@
 """The paper, one file per table or figure, and studies of our own."""
 
-from rbmle.studies import classical, riverswim, section_3, table_3
+from rbmle.studies import classical, pessimism, riverswim, section_3, table_3
 from rbmle.studies.bakeoff import BAKEOFF
 from rbmle.studies.base import Measurement, Plan, Study
 from rbmle.studies.figure_1 import FIGURE_1
@@ -18,7 +18,7 @@ STUDIES = {
 }
 MEASURED = {
     study.NAME: Measurement(title=study.TITLE, write=study.write_table)
-    for study in (table_3, section_3, riverswim, classical)
+    for study in (table_3, section_3, riverswim, classical, pessimism)
 }
 
 __all__ = ["MEASURED", "PAPER", "STUDIES", "Measurement", "Plan", "Study", "Tuned"]
