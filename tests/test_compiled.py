@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 import rbmle
 import rbmle.engine
+from rbmle.classical.warming import warm_up as warm_up_classical
 from rbmle.cli import app
-from rbmle.control.warming import warm_up
+from rbmle.control.warming import warm_up as warm_up_control
 from rbmle.engine.kernel_cache import KernelCache, digest
 from rbmle.engine.notice import Compiling, is_writable, notice
 from rbmle.policies import POLICIES
@@ -194,7 +195,8 @@ def test_warm_leaves_no_kernel_out() -> None:
         for policy in variants(kind()):
             play(policy)
     encode()
-    warm_up()
+    warm_up_classical()
+    warm_up_control()
     ModelSettings().warm_up()
     kernels = {
         f"{module.name}.{name}": value

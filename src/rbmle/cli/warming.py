@@ -49,8 +49,8 @@ def warm(
 
 def _plays(policy: str) -> Iterator[tuple[str, list[Callable[[], None]]]]:
     """Yield names, and what is to be played to have all kernels of that name compiled."""
-    from rbmle import classical
-    from rbmle.control.warming import warm_up
+    from rbmle.classical.warming import warm_up as warm_up_classical
+    from rbmle.control.warming import warm_up as warm_up_control
     from rbmle.policies import POLICIES
     from rbmle.policies.specification import policy_named
     from rbmle.policies.warming import encode, play, variants
@@ -61,8 +61,8 @@ def _plays(policy: str) -> Iterator[tuple[str, list[Callable[[], None]]]]:
     if policy != "all":
         return
     yield "features", [encode]
-    yield "classical", [partial(play, policy()) for policy in (classical.RBMLE, classical.KLUCB)]
-    yield "control", [warm_up]
+    yield "classical", [warm_up_classical]
+    yield "control", [warm_up_control]
     if all(is_installed(package) for package in EXTRAS["serve"]):
         from rbmle.service.learning.model import ModelSettings
 
