@@ -225,6 +225,13 @@ class DrawsWithoutSayingSo(Honest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadsContextsAfterAll(Honest):
+    """Says that it ignores contexts, so that a bandit may be made without features, and reads them."""
+
+    ignores_contexts: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Crashes(Honest):
     """Divides by zero."""
 
@@ -254,4 +261,5 @@ LIARS: tuple[tuple[str, Any, type[Bandit]], ...] = (
     ("a_new_arm_leaves_the_others_as_they_were", ForgetsWhenItGrows(), Bandit),
     ("probabilities_are_a_distribution", MakesUpProbabilities(), Bandit),
     ("a_separate_index_does_not_draw", DrawsWithoutSayingSo(), Bandit),
+    ("who_ignores_contexts_reads_none", ReadsContextsAfterAll(), Bandit),
 )

@@ -71,6 +71,10 @@ class IgnoresContexts(Protocol):
 
     ignores_contexts: ClassVar[bool]
 
+    def index(self, state: Any, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        """Return one number for each arm, whatever the features are."""
+        ...
+
 
 class Predicts(Protocol):
     """A policy over a model of the reward."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.contexts import disjoint, per_arm
-from rbmle.core.policy import KnowsProbabilities, Policy, SeparateIndex, has
+from rbmle.core.policy import IgnoresContexts, KnowsProbabilities, Policy, SeparateIndex, has
 from rbmle.core.randomness import Purpose, generator
 from rbmle.testing.playing import (
     ARMS,
@@ -133,4 +133,18 @@ def a_separate_index_does_not_draw(policy: Policy[Any], make: type[Bandit]) -> N
     require(
         all((answer == answers[0]).all() for answer in answers),
         "the policy says `is_separate`, but its index differs from stream to stream",
+    )
+
+
+def who_ignores_contexts_reads_none(policy: Policy[Any], make: type[Bandit]) -> None:
+    """A policy that says `ignores_contexts` answers the same for every context."""
+    bandit = trained(policy, make)
+    if not has(policy, IgnoresContexts):
+        return
+    seen = [disjoint(vectors(t)[0], np.arange(ARMS), FEATURES) for t in range(5)]
+    stream = (generator(0, Purpose.INDEX, 0) for _ in seen)
+    answers = [policy.index(bandit.state, *each) for each in zip(seen, stream, strict=True)]
+    require(
+        all((answer == answers[0]).all() for answer in answers),
+        "the policy says `ignores_contexts`, but its index differs from context to context",
     )

@@ -31,4 +31,5 @@ PROMISES: tuple[Promise, ...] = (
     indices.a_new_arm_leaves_the_others_as_they_were,
     indices.probabilities_are_a_distribution,
     indices.a_separate_index_does_not_draw,
+    indices.who_ignores_contexts_reads_none,
 )
