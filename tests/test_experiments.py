@@ -297,7 +297,7 @@ def test_runs_of_other_code_are_kept_but_not_used(
     store, console = Store(folder=tmp_path / "runs"), Console(record=True, width=200)
     (old,) = campaign([trial()], store, Serial(), console)
     with monkeypatch.context() as edited:
-        edited.setattr(code, "package_digest", lambda root: "f" * 16)
+        edited.setattr(code, "package_digest", lambda root, folders: "f" * 16)
         (new,) = campaign([trial()], store, Serial(), console)
         assert new.id != old.id
         assert f"1 run in {tmp_path} is of other code" in console.export_text()

@@ -12,11 +12,13 @@ from typer.testing import CliRunner
 
 from rbmle.cli import app
 from rbmle.core.errors import SettingError
+from rbmle.experiments import code
 from rbmle.experiments.store import Store
 from rbmle.policies import POLICIES
 from rbmle.policies.specification import specified
 from rbmle.studies import STUDIES, Plan, Tuned, base, table_3, table_3_dense
 from rbmle.studies.dense_inverse import Inversion, Update, sherman_morrison, sizes_that_fit
+from rbmle.studies.measurements import kept
 from rbmle.studies.memory import free_bytes
 from rbmle.studies.progress import seconds_left
 from rbmle.studies.published import DATASETS, TABLE_1, TABLE_2
@@ -32,6 +34,27 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_3, "QUICK_ROUNDS", 15)
     monkeypatch.setattr(table_3_dense, "QUICK_UPDATED", (20, 40))
     monkeypatch.setattr(table_3_dense, "QUICK_INVERTED", (20, 40))
+
+
+def test_a_measurement_is_made_again_only_where_its_code_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = {"control": "before"}
+    monkeypatch.setattr(
+        code,
+        "package_digest",
+        lambda root, folders: ",".join(map(digests.get, {"control"} & {*folders})),
+    )
+    made = []
+
+    def measure() -> dict[str, int]:
+        made.append(digests["control"])
+        return {"made": len(made)}
+
+    assert [kept(tmp_path, {"n": 1}, measure)["made"] for _ in range(2)] == [1, 1]
+    digests["control"] = "after"
+    assert kept(tmp_path, {"n": 1}, measure) == {"made": 2}
+    assert made == ["before", "after"]
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -62,15 +62,16 @@ class Code:
         )
 
 
-def own_code() -> Code:
-    """Return the code of rbmle as it is on disk, read once in a process."""
-    return Code(version=rbmle.__version__, digest=package_digest(Path(rbmle.__file__).parent))
+def own_code(*more: str) -> Code:
+    """Return the code of rbmle as it is on disk, read once in a process; `more` are folders that decide too."""
+    digest = package_digest(Path(rbmle.__file__).parent, FOLDERS + more)
+    return Code(version=rbmle.__version__, digest=digest)
 
 
 @cache
-def package_digest(root: Path) -> str:
-    """Return the digest of the files of a package that decide."""
-    paths = [path for folder in FOLDERS for path in (root / folder).rglob("*.py")]
+def package_digest(root: Path, folders: tuple[str, ...] = FOLDERS) -> str:
+    """Return the digest of the files of a package that decide, or of those in some folders, and of a trial."""
+    paths = [path for folder in folders for path in (root / folder).rglob("*.py")]
     paths += [root / name for name in FILES]
     return _digest({path.relative_to(root).as_posix(): path.read_bytes() for path in paths})
 

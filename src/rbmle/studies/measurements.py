@@ -10,12 +10,13 @@ from rbmle.core.files import write_text
 from rbmle.experiments.code import own_code
 from rbmle.experiments.versions import versions
 
+MEASURED = ("classical", "control")  # folders that studies measure, and no trial plays
 JSONRecord = dict[str, Any]  # JSON
 
 
 def kept(folder: Path, settings: JSONRecord, measure: Callable[[], JSONRecord]) -> JSONRecord:
     """Return what the folder has for these settings, versions and code; measure it if there is nothing."""
-    content = {"settings": settings, "versions": versions(), "code": own_code().settings}
+    content = {"settings": settings, "versions": versions(), "code": own_code(*MEASURED).settings}
     text = json.dumps(content, sort_keys=True)
     path = folder / f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}.json"
     try:
