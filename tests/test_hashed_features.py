@@ -15,7 +15,8 @@ from rbmle import Bandit, Hashing, LinUCB, NeuralUCB
 from rbmle.core.errors import ContextError, EligibilityError, FeatureError
 from rbmle.core.types import Contexts
 from rbmle.features.hashing import MOST_PRODUCTS
-from rbmle.service.features.offered import Offered, contexts_of
+from rbmle.features.json_rows import Offered
+from rbmle.service.features.offered import contexts_of
 from tests.service.features.test_offered import ACTIONS, CONTEXT, IDS, features
 from tests.test_bandit import bytes_of
 from tests.test_named_features import Polars

@@ -19,8 +19,9 @@ from rbmle.engine.json_features import read_groups
 from rbmle.features import Hashing
 from rbmle.features.hashes import Remembered, feature_hash, remembered
 from rbmle.features.hashing import MOST_PRODUCTS
+from rbmle.features.json_rows import Offered
 from rbmle.service.features.limits import LimitError, check
-from rbmle.service.features.offered import Offered, call_of, contexts_of, read_by_python
+from rbmle.service.features.offered import call_of, contexts_of, read_by_python
 
 CONTEXT = [
     {"user": {"age": 31, "country": "de", "member": True}, "hour": 13},

@@ -12,7 +12,8 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.types import Contexts, Scales
 from rbmle.engine.scaling import CONSTANT, ENOUGH, FULLEST, HORIZON, scaled_values
 from rbmle.features import Hashing
-from rbmle.service.features.offered import Offered, contexts_of, read_by_python
+from rbmle.features.json_rows import Offered
+from rbmle.service.features.offered import contexts_of, read_by_python
 from rbmle.service.learning.model import ModelSettings, saved
 from rbmle.service.log.records import Decided, OfferedAction, Play, packed
 

@@ -7,7 +7,7 @@ from rbmle import LinUCB, NeuralUCB
 from rbmle.core.errors import SettingError
 from rbmle.core.weighing import inverse_gaps
 from rbmle.features import Hashing
-from rbmle.service.features.offered import Offered
+from rbmle.features.json_rows import Offered
 from rbmle.service.learning.model import ModelSettings, default_featuriser, default_policy
 from rbmle.service.log.records import packed
 

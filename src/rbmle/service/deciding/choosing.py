@@ -7,10 +7,10 @@ import numpy as np
 
 from rbmle.core.types import Chosen, Probabilities
 from rbmle.core.weighing import shares
+from rbmle.features.json_rows import Offered
 from rbmle.service.configuration import LearningMode, ServiceConfiguration
 from rbmle.service.deciding.requests import Action, RankRequest, Slot
 from rbmle.service.deciding.slot_assignment import SlotAssignment
-from rbmle.service.features.offered import Offered
 from rbmle.service.learning.model import offered
 from rbmle.service.learning.published import Published
 from rbmle.service.log.records import NO_FEATURES, Play, RawFeatures

@@ -5,36 +5,21 @@ What Python has read is remembered by its bytes: the actions of a page are the s
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
-import numpy as np
-from jaxtyping import Int
 
 from rbmle.core.errors import FeatureError
-from rbmle.core.types import Contexts, Rows, Scales
-from rbmle.engine.feature_rows import feature_rows
-from rbmle.engine.json_features import MORE_FEATURES, NEW_FEATURES, NEW_ID, read_groups
-from rbmle.features.hashes import seed_bits
+from rbmle.core.types import Contexts, Scales
 from rbmle.features.hashing import MOST_PRODUCTS, Hashing
+from rbmle.features.json_rows import Offered, json_rows
 from rbmle.features.reading import Group, joined, read
-from rbmle.features.rows import Call, Pairs, interactions_of, rows_of, scale
+from rbmle.features.rows import Call, Pairs, interactions_of, rows_of
 from rbmle.service.features.limits import Features
-from rbmle.service.log.records import RawFeatures as Packed
 
 _REMEMBERED = 2**14  # groups, and as many from before
 _LONGEST = 500  # bytes of JSON that are remembered; so what is remembered stays below 50 MB
-_END = b"\xff"
-_NO_CODES = np.empty(0, np.int64)
 _decoder = msgspec.json.Decoder(list[Features])
-
-
-class Offered(NamedTuple):
-    """A call as it was sent: JSON arrays of the features of all, and of each action with its id."""
-
-    context: list[Packed]
-    ids: list[str]
-    features: list[Packed]
 
 
 def contexts_of(
@@ -50,7 +35,7 @@ def contexts_of(
     """
     rows = None
     if featuriser.interactions is None:
-        rows = _read_by_kernel(featuriser, offers, scales, is_learning)
+        rows = json_rows(featuriser, offers, scales, is_learning=is_learning)
     if rows is None:
         return read_by_python(featuriser, offers, scales, is_learning=is_learning)
     return Contexts(rows=rows, features=featuriser.size)
@@ -69,32 +54,6 @@ def read_by_python(
     return Contexts(rows=rows, features=featuriser.size)
 
 
-def _read_by_kernel(
-    featuriser: Hashing, offers: Sequence[Offered], scales: Scales | None, is_learning: bool
-) -> Rows | None:
-    """Return a row for each action; None if a kernel cannot read them, or there are too many products."""
-    pieces: list[Packed | bytes] = []
-    kinds: list[int] = []
-    for context, ids, features in offers:
-        pieces += context
-        kinds += [NEW_FEATURES, *[MORE_FEATURES] * (len(context) - 1)]
-        if featuriser.ids_are_features:
-            pieces += [part for own in zip(map(str.encode, ids), features) for part in own]  # noqa: B905
-            kinds += [NEW_ID, MORE_FEATURES] * len(ids)
-        else:
-            pieces += features
-            kinds += [NEW_FEATURES] * len(ids)
-    text = np.frombuffer(bytearray(_END).join([*pieces, b""]), np.uint8)
-    seed = seed_bits(featuriser.seed)
-    hashes, values, counts, is_read = read_groups(text, np.array(kinds), seed)
-    sizes = np.array([len(offered.ids) for offered in offers])
-    if not is_read or _products(counts, sizes) > MOST_PRODUCTS:
-        return None
-    scale(hashes, counts, sizes, scales, is_learning, values)
-    chosen = interactions_of(None).chosen
-    return feature_rows(hashes, values, counts, sizes, _NO_CODES, chosen, featuriser.bits)
-
-
 def call_of(featuriser: Hashing, offered: Offered) -> Call:
     """Return what a call offers, read by Python; raise FeatureError."""
     known = groups_of(featuriser.seed, featuriser.interactions)
@@ -110,13 +69,6 @@ def call_of(featuriser: Hashing, offered: Offered) -> Call:
             f"{MOST_PRODUCTS:,} are taken; send fewer features or fewer actions"
         )
     return call
-
-
-def _products(counts: Int[np.ndarray, " groups"], sizes: Int[np.ndarray, " calls"]) -> int:
-    """Return how many products the largest call has; counts are those of its context and of its actions."""
-    firsts = np.cumsum(sizes + 1) - sizes - 1
-    shared = counts[firsts]
-    return int((shared * (np.add.reduceat(counts, firsts) - shared)).max())
 
 
 class Groups(dict[tuple[str | None, bytes], Group]):

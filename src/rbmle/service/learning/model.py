@@ -11,10 +11,11 @@ from rbmle.core.policy import Policy
 from rbmle.core.saving import decode, encode, write
 from rbmle.core.types import Contexts, Encoding
 from rbmle.features import Hashing
+from rbmle.features.json_rows import Offered
 from rbmle.models.history import Memory
 from rbmle.models.ridge import Ridge
 from rbmle.policies.specification import policy_with
-from rbmle.service.features.offered import Offered, contexts_of
+from rbmle.service.features.offered import contexts_of
 from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play, RawFeatures
 
 DEFAULT_POLICY = "neural-rbmle-pc"
