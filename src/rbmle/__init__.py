@@ -54,6 +54,7 @@ _FOLDERS = (
     "core",
     "datasets",
     "environments",
+    "evaluation",
     "features",
     "likelihoods",
     "models",

@@ -10,6 +10,7 @@ EXTRAS = {
     "experiments": (
         "joblib",
         "matplotlib",
+        "msgspec",
         "pandas",
         "pyarrow",
         "rich",

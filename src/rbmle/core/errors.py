@@ -10,6 +10,7 @@ RBMLEError
 ├── SnapshotError      an attempt to teach or save a snapshot (a TypeError)
 ├── SettingError       a hyperparameter out of its range (a ValueError)
 ├── DatasetError       data that cannot be found or read (a ValueError); in datasets/errors.py
+├── LogFileError       a log of decisions that cannot be found or read (a ValueError); in evaluation/errors.py
 └── FileError          a saved bandit that is damaged, foreign or from a later version (a ValueError)
 """
 

@@ -1,0 +1,160 @@
+"""DSJSON, the lines of JSON that Vowpal Wabbit and Personalizer write and `vw --dsjson` reads."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+import msgspec
+import pyarrow as pa
+
+from rbmle.evaluation.errors import LogFileError
+from rbmle.evaluation.logs.lines import Parsed, TextRow, objects, rows_of
+from rbmle.evaluation.logs.reading import Reading
+
+SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them
+BARE = (SHARED, ACTION)  # features in these stand in no namespace of their own
+
+
+def parse_dsjson(lines: Iterable[bytes], reading: Reading) -> Parsed:
+    """Yield the decisions of a file; lines without a label are counted, and left out."""
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = decode(line)
+            if "_label_cost" not in found or found.get("_skipLearn"):
+                reading.unlabelled += 1
+                continue
+            row = _row(found, number)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            reading.fault(f"line {number}", f"it is no JSON object: {error}")
+        except _Unclear as error:
+            reading.fault(f"line {number}", str(error))
+        else:
+            yield number, row
+
+
+class _Unclear(ValueError):
+    """A line that is JSON, and no decision."""
+
+
+def _row(line: dict[str, Any], number: int) -> TextRow:
+    """Return the decision of a line, or raise _Unclear."""
+    features = line.get("c")
+    if not isinstance(features, dict) or not isinstance(features.get("_multi"), list):
+        raise _Unclear("it has no actions: c._multi, an array, is expected")
+    if line.get("pdrop"):
+        raise _Unclear(
+            f"pdrop is {line['pdrop']!r}: other lines were dropped at random, and are missing"
+        )
+    actions: list[dict[str, Any]] = [
+        {"id": _id(action, place), "features": _flat(action)}
+        for place, action in enumerate(features["_multi"], 1)
+    ]
+    chosen = line.get("_labelIndex", line.get("_label_Action", 0) - 1)
+    if type(chosen) is not int or not 0 <= chosen < len(actions):
+        raise _Unclear(f"_labelIndex is {chosen!r}, but there are {len(actions)} actions")
+    cost, propensity = line["_label_cost"], line.get("_label_probability")
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        raise _Unclear(f"_label_cost is {cost!r}, but a number is expected")
+    if not isinstance(propensity, int | float | None):
+        raise _Unclear(f"_label_probability is {propensity!r}, but a number is expected")
+    return TextRow(
+        event_id=str(line.get("EventId", number)),
+        time=_time(line.get("Timestamp")),
+        context=_flat(features),
+        actions=actions,
+        arm=actions[chosen]["id"],
+        propensity=propensity,
+        reward=0.0 - cost,  # -0.0 would be no nice reward
+    )
+
+
+def _id(action: Any, place: int) -> str:
+    """Return the id of an action: its tag, or the one Personalizer writes, or its place."""
+    if not isinstance(action, dict):
+        raise _Unclear(f"action {place} is {action!r}, but an object is expected")
+    own = action.get(ID)
+    inner = own.get("id") if isinstance(own, dict) else None
+    return str(action.get("_tag") or inner or action.get("id") or place)
+
+
+def _flat(item: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return features of objects in each other as {namespace: {name: value}}, a list of such."""
+    found: list[dict[str, Any]] = []
+    _walk(item, "", found)
+    return found
+
+
+def _walk(item: dict[str, Any], namespace: str, found: list[dict[str, Any]]) -> None:
+    """Add what is in an object: its own features in its namespace, and then those of objects in it."""
+    own: dict[str, Any] = {}
+    for name, value in item.items():
+        match value:
+            case _ if name.startswith("_") or (name == ID and isinstance(value, dict)):
+                continue
+            case dict():
+                _walk(value, name, found)
+            case [] | [dict(), *_]:
+                for part in value:
+                    if isinstance(part, dict):
+                        _walk(part, name, found)
+            case _:
+                own[name] = value
+    if own:
+        found.append(own if not namespace or namespace in BARE else {namespace: own})
+
+
+def _time(text: Any) -> datetime | None:
+    """Return a timestamp in UTC; None if there is none that can be read."""
+    try:
+        time = datetime.fromisoformat(text[:26].rstrip("Z"))
+    except (TypeError, ValueError):
+        return None
+    return time.replace(tzinfo=UTC)
+
+
+def write_dsjson(batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
+    """Write decisions as `vw --dsjson --cb_explore_adf` reads them, and return their number."""
+    encode, rows = msgspec.json.Encoder().encode, 0
+    for batch in batches:
+        for row in rows_of(batch):
+            file.write(encode(_line(row)) + b"\n")
+            rows += 1
+    return rows
+
+
+def _line(row: TextRow) -> dict[str, Any]:
+    """Return one line; the chosen action is the first of `a` and `p`."""
+    ids = [action["id"] for action in row.actions]
+    chosen = ids.index(row.arm)
+    if row.propensity is None:
+        raise LogFileError(
+            f"event {row.event_id} has no propensity, which DSJSON needs; write Parquet or CSV"
+        )
+    others = [place for place in range(len(ids)) if place != chosen]
+    rest = (1 - row.propensity) / max(len(others), 1)  # how the others share it is not known
+    label = {} if row.reward is None else {"_label_cost": 0.0 - row.reward}
+    return {
+        **label,
+        "_label_probability": row.propensity,
+        "_label_Action": chosen + 1,
+        "_labelIndex": chosen,
+        **({} if row.time is None else {"Timestamp": row.time.isoformat().replace("+00:00", "Z")}),
+        "Version": "1",
+        "EventId": row.event_id,
+        "a": [place + 1 for place in (chosen, *others)],
+        "c": {
+            SHARED: objects(row.context),
+            "_multi": [
+                {
+                    "_tag": one["id"],
+                    ID: {"constant": 1, "id": one["id"]},
+                    ACTION: objects(one["features"]),
+                }
+                for one in row.actions
+            ],
+        },
+        "p": [row.propensity, *[rest] * len(others)],
+    }

@@ -1,0 +1,114 @@
+"""Text formats, in which a decision is one line or a few: how they are read into the table."""
+
+import bz2
+import gzip
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from rbmle.evaluation.logs.reading import Reading
+from rbmle.evaluation.logs.table import SCHEMA, LogBatch
+
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+ROWS = 2_048  # of a batch: rows of text may be long
+
+
+class TextRow(NamedTuple):
+    """A decision, its features as Python has them."""
+
+    event_id: str
+    time: Any  # a datetime; None: not known
+    context: Any
+    actions: list[dict[str, Any]]  # {"id": …, "features": …}
+    arm: str
+    propensity: float | None
+    reward: float | None
+
+
+Parsed = Iterator[tuple[int, TextRow]]  # the number of a line, and what it says
+
+
+class TextLog:
+    """A file of lines, perhaps compressed, read by a function of its format."""
+
+    def __init__(self, path: Path, parse: Callable[[Iterable[bytes], Reading], Parsed]) -> None:
+        self.path, self.name, self._parse = path, str(path), parse
+
+    def batches(self, reading: Reading, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
+        """Yield the decisions of the file."""
+        kept: list[tuple[int, TextRow]] = []
+        with opened(self.path) as file:
+            for item in self._parse(file, reading):
+                kept.append(item)
+                if len(kept) == ROWS:
+                    yield _batch(kept, columns)
+                    kept = []
+        if kept:
+            yield _batch(kept, columns)
+
+
+def opened(path: Path) -> BinaryIO:
+    """Return a file to read, uncompressed."""
+    return OPENERS.get(path.suffix, open)(path, "rb")
+
+
+def table_of(rows: Sequence[TextRow]) -> pa.RecordBatch:
+    """Return rows as the table has them."""
+    json = msgspec.json.Encoder().encode
+    return pa.record_batch(
+        [
+            pa.array([row.event_id for row in rows], pa.string()),
+            pa.array([row.time for row in rows], SCHEMA.field("time").type),
+            pa.array([json(row.context).decode() for row in rows], pa.string()),
+            pa.array([json(row.actions).decode() for row in rows], pa.string()),
+            pa.array([row.arm for row in rows], pa.string()),
+            pa.array([row.propensity for row in rows], pa.float64()),
+            pa.array([row.reward for row in rows], pa.float64()),
+            pa.nulls(len(rows), SCHEMA.field("eligible").type),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[TextRow]:
+    """Yield the rows of a table, with the actions that were eligible."""
+    for row in batch.to_pylist():
+        actions = [
+            {"id": one, "features": []}
+            if isinstance(one, str)
+            else {"id": str(one["id"]), "features": one.get("features") or []}
+            for one in msgspec.json.decode(row["actions"])
+        ]
+        eligible = row.get("eligible")
+        yield TextRow(
+            event_id=row["event_id"],
+            time=row["time"],
+            context=msgspec.json.decode(row["context"]),
+            actions=[one for one in actions if eligible is None or one["id"] in eligible],
+            arm=row["arm"],
+            propensity=row["propensity"],
+            reward=row["reward"],
+        )
+
+
+def objects(features: Any) -> list[dict[str, Any]]:
+    """Return features as a list of dictionaries; an array of numbers is called x.
+
+    >>> objects({"age": 31}), objects([0.5, 1.0]), objects(None)
+    ([{'age': 31}], [{'x': [0.5, 1.0]}], [])
+    """
+    if not features:
+        return []
+    if isinstance(features, dict):
+        return [features]
+    return features if isinstance(features[0], dict) else [{"x": features}]
+
+
+def _batch(kept: list[tuple[int, TextRow]], columns: Sequence[str] | None) -> LogBatch:
+    numbers = np.array([number for number, _ in kept])
+    table = table_of([row for _, row in kept])
+    return LogBatch(table if columns is None else table.select(list(columns)), numbers, "line")

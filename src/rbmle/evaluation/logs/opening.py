@@ -1,0 +1,86 @@
+"""Which format a file has, and how a log is opened and written."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from rbmle.core.files import written_whole
+from rbmle.evaluation.errors import LogFileError
+from rbmle.evaluation.logs.dsjson import parse_dsjson, write_dsjson
+from rbmle.evaluation.logs.files import CSVLog, ParquetLog, write_csv, write_parquet
+from rbmle.evaluation.logs.lines import OPENERS, TextLog
+from rbmle.evaluation.logs.reading import Reading
+from rbmle.evaluation.logs.table import Log
+from rbmle.evaluation.logs.vw_text import parse_vw_text, write_vw_text
+
+READERS: dict[str, Callable[[Path], Log]] = {
+    "parquet": ParquetLog,
+    "csv": CSVLog,
+    "dsjson": partial(TextLog, parse=parse_dsjson),
+    "vw": partial(TextLog, parse=parse_vw_text),
+}
+WRITERS: dict[str, Callable[[Iterable[pa.RecordBatch], BinaryIO], int]] = {
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "dsjson": write_dsjson,
+    "vw": write_vw_text,
+}
+FORMATS = tuple(READERS)
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".dsjson": "dsjson",
+    ".json": "dsjson",
+    ".jsonl": "dsjson",
+    ".vw": "vw",
+    ".txt": "vw",
+    ".dat": "vw",
+}
+
+
+def open_log(path: str | Path, format: str | None = None) -> Log:
+    """Return the log in a file; its format is told by the suffix if it is None. Raise LogFileError."""
+    path = Path(path)
+    if not path.is_file():
+        raise LogFileError(f"there is no file {str(path)!r}; give the log as a file")
+    return READERS[format_of(path, format)](path)
+
+
+def write_log(
+    log: Log,
+    path: str | Path,
+    format: str | None = None,
+    *,
+    reading: Reading | None = None,
+    step: Callable[[int], object] | None = None,
+) -> int:
+    """Write a log to a file, whole or not at all, and return its rows; `step` gets how many so far."""
+    path, reading = Path(path), reading or Reading()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for batch in log.batches(reading):
+            yield batch.table
+            rows += len(batch.table)
+            if step is not None:
+                step(rows)
+
+    with written_whole(path) as file:
+        return WRITERS[format_of(path, format)](batches(), file)
+
+
+def format_of(path: Path, name: str | None) -> str:
+    """Return the format with this name, or the one that a file's suffix stands for."""
+    if name is not None and name not in READERS:
+        raise LogFileError(f"there is no format {name!r}; there are {', '.join(FORMATS)}")
+    plain = path.with_suffix("") if path.suffix in OPENERS else path
+    found = name or SUFFIXES.get(plain.suffix.lower())
+    if found is None:
+        raise LogFileError(
+            f"{path.name!r} does not tell its format; end it with {', '.join(SUFFIXES)}, or give "
+            f"--format {' or '.join(FORMATS)}"
+        )
+    return found
