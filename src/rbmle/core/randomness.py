@@ -17,6 +17,7 @@ class Purpose(IntEnum):
     CHOOSE = 3
     UPDATE = 4
     ENVIRONMENT = 5
+    EVALUATE = 6
 
 
 class _Digest(ISeedSequence):

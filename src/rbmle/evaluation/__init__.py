@@ -1,6 +1,7 @@
 """Judging a policy on logs that it did not write: estimators, intervals and confidence sequences."""
 
-from rbmle.evaluation.errors import LogFileError
+from rbmle.evaluation.errors import EvaluationWarning, LogFileError
+from rbmle.evaluation.evaluation import evaluate
 from rbmle.evaluation.logs import (
     TableLog,
     from_bandit_feedback,
@@ -8,10 +9,19 @@ from rbmle.evaluation.logs import (
     to_bandit_feedback,
     write_log,
 )
+from rbmle.evaluation.results import Estimate, Evaluation
+from rbmle.evaluation.rounds import Rounds
+from rbmle.evaluation.sequences import ValueSequence
 
 __all__ = [
+    "Estimate",
+    "Evaluation",
+    "EvaluationWarning",
     "LogFileError",
+    "Rounds",
     "TableLog",
+    "ValueSequence",
+    "evaluate",
     "from_bandit_feedback",
     "open_log",
     "to_bandit_feedback",

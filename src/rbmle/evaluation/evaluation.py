@@ -1,0 +1,84 @@
+"""A log, policies, and what each of them would have earned."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rbmle.evaluation.errors import EvaluationWarning
+from rbmle.evaluation.estimators import estimators_of
+from rbmle.evaluation.judge import Judge
+from rbmle.evaluation.logs import Log, Reading, TableLog, open_log
+from rbmle.evaluation.results import Evaluation
+from rbmle.evaluation.rounds import rounds_of
+from rbmle.evaluation.settings import Settings
+from rbmle.evaluation.survey import survey
+from rbmle.policies.specification import policy_from
+
+Step = Callable[[str, int, int | None], object]  # what is done, rounds so far, and of how many
+
+
+def _unseen(what: str, done: int, of: int | None) -> None:
+    """Show nobody how far it is."""
+
+
+def evaluate(
+    log: Log | str | Any,
+    policies: Mapping[str, Any] | Sequence[Any] | str,
+    *,
+    estimators: str = "all",
+    skips_bad: bool = False,
+    step: Step = _unseen,
+    **settings: Any,
+) -> Evaluation:
+    """Return what policies would have earned on a log that they did not write.
+
+    A policy is a name such as "lin-ucb:exploration=0.1", a `Policy`, a `Bandit`, which stays as it is, or a
+    function that returns the probabilities of all arms of some `Rounds`. A log is what `open_log` returns,
+    a path, a data frame or a table with its columns. Other settings are those of `Settings`. What is
+    doubtful is told by an EvaluationWarning, too.
+    """
+    how = Settings(estimators=estimators_of(estimators), **settings)
+    opened = _log(log)
+    given = _named(policies)
+    found = survey(
+        opened,
+        Reading(skips_bad=skips_bad),
+        how.default_reward,
+        lambda rows: step("reading", rows, None),
+    )
+    judge = Judge(given, found, how)
+    reading = Reading(skips_bad=skips_bad)
+    for rounds in rounds_of(
+        opened, reading, has_contexts=judge.has_contexts, default_reward=how.default_reward
+    ):
+        judge.add(rounds)
+        step("judging", judge.seen, found.rounds)
+    result = judge.evaluation()
+    for message in result.warnings:
+        warnings.warn(message, EvaluationWarning, stacklevel=2)
+    return result
+
+
+def _log(given: Any) -> Log:
+    """Return a log, or what is given as one."""
+    if hasattr(given, "batches"):
+        return given
+    if isinstance(given, str) or hasattr(given, "__fspath__"):
+        return open_log(given)
+    return TableLog(given)
+
+
+def _named(policies: Mapping[str, Any] | Sequence[Any] | str) -> dict[str, Any]:
+    """Return policies by the names that estimates have."""
+    if isinstance(policies, str) or not isinstance(policies, Mapping | Sequence):
+        policies = [policies]
+    if not isinstance(policies, Mapping):
+        policies = {one if isinstance(one, str) else _name(one): one for one in policies}
+    return {
+        name: policy_from(one) if isinstance(one, str | type) else one
+        for name, one in policies.items()
+    }
+
+
+def _name(given: Any) -> str:
+    return getattr(given, "__name__", None) or type(given).__name__

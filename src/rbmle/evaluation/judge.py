@@ -1,0 +1,92 @@
+"""All policies on a log: rounds are read once, and each policy is judged on them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from rbmle.evaluation.contexts import Featuriser, Hashed, Vectors, are_vectors
+from rbmle.evaluation.estimators import Bounds
+from rbmle.evaluation.judged_policy import JudgedPolicy
+from rbmle.evaluation.propensities import ArmShares
+from rbmle.evaluation.results import Evaluation
+from rbmle.evaluation.reward_model import RewardModel
+from rbmle.evaluation.rounds import Rounds
+from rbmle.evaluation.settings import Settings, bounds_of
+from rbmle.evaluation.survey import Survey
+
+
+class Judge:
+    """Reads rounds, and judges all policies on them."""
+
+    def __init__(self, given: Mapping[str, Any], found: Survey, how: Settings) -> None:
+        self._survey, self._how, self.seen = found, how, 0
+        low, high = bounds_of(found, how)
+        self._shares = ArmShares(
+            shares={id: found.played[id] / count for id, count in found.offered.items()}
+        )
+        smallest = found.smallest
+        if found.unknown:
+            played = [share for share in self._shares.shares.values() if share]
+            smallest = min(smallest, min(played) / sum(played))
+        self._bounds = Bounds(low=low, high=high, weight=1 / smallest, clip=how.clip)
+        self._unjudged = 0 if how.frozen is None else int(how.frozen * found.rounds)
+        self._judged = {
+            name: JudgedPolicy(name, one, self._bounds, how, found) for name, one in given.items()
+        }
+        self._has_model = any(estimator.has_model for estimator in how.estimators)
+        self._model: RewardModel | None = None
+        self._featuriser: Featuriser | None = None
+
+    @property
+    def has_contexts(self) -> bool:
+        """Return whether features are read at all."""
+        return self._has_model or any(one.target.has_contexts for one in self._judged.values())
+
+    def add(self, rounds: Rounds) -> None:
+        """Judge some rounds; those that are to be learned only, are."""
+        ahead = self._unjudged - self.seen
+        if 0 < ahead < len(rounds):
+            self.add(rounds.part(slice(None, ahead)))
+            rounds = rounds.part(slice(ahead, None))
+        self.seen += len(rounds)
+        predictions = self._predictions(rounds)
+        is_judged = self.seen > self._unjudged
+        propensities = self._shares.fill(rounds)
+        for one in self._judged.values():
+            one.add(rounds, propensities, predictions, is_judged)
+
+    def _predictions(self, rounds: Rounds) -> Float[np.ndarray, " arms"] | None:
+        """Return q̂ of all arms; None if nobody needs it."""
+        if not self._has_model:
+            return None
+        if self._model is None or self._featuriser is None:
+            size = are_vectors(rounds)
+            self._featuriser = Vectors(features=size) if size else Hashed()
+            self._model = RewardModel(self._featuriser, self._bounds.low, self._bounds.high)
+        return self._model.predict_then_learn(rounds, self._featuriser.rows(rounds))
+
+    def evaluation(self) -> Evaluation:
+        """Return what was found."""
+        found = self._survey
+        messages = []
+        if found.unknown:
+            messages.append(
+                f"ESTIMATED PROPENSITIES. {found.unknown:,} of {found.rounds:,} rounds have none; they were "
+                "estimated by how often each arm was played, whatever the context. If the logging policy "
+                "looked at the context, all estimates but dm are biased, and no interval tells by how much."
+            )
+        if found.reading.unrewarded:
+            messages.append(
+                f"MISSING REWARDS. {found.reading.unrewarded:,} of {found.rounds:,} rounds have no reward, and "
+                f"count as {self._how.default_reward:g} (--default-reward)."
+            )
+        if found.reading.bad:
+            messages.append(
+                f"BAD ROWS. {found.reading.bad:,} rows were left out; the first: {found.reading.messages[0]}."
+            )
+        for one in self._judged.values():
+            messages += one.overlap.warnings(one.name)
+        estimates = [each for one in self._judged.values() for each in one.estimates()]
+        return Evaluation(estimates=estimates, warnings=messages, survey=found)

@@ -1,0 +1,217 @@
+"""A batch of a log as arrays: which arms were offered, which was played, and what it paid."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Float, Int
+
+from rbmle.evaluation.logs.reading import Reading
+from rbmle.evaluation.logs.table import Log, LogBatch
+
+PLAIN = ("actions", "arm", "propensity", "reward", "eligible")  # columns that need no features
+ALL = ("context", *PLAIN)
+
+
+class Offer(NamedTuple):
+    """The arms of a round, their features as JSON arrays of objects, and the place of each id."""
+
+    ids: tuple[str, ...]
+    features: tuple[Any, ...]
+    places: dict[str, int]
+
+
+class _Action(msgspec.Struct):
+    id: str | int
+    features: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+_decode = msgspec.json.Decoder(list[_Action | str | int]).decode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """Rounds that make sense; the arms of round i are `sizes[i]` from `starts[i]` on, in flat arrays."""
+
+    numbers: Int[np.ndarray, " rounds"]  # of rows or lines of the file
+    contexts: pa.Array | None  # JSON; None if they were not asked for
+    offers: list[Offer]  # those that differ
+    offered: Int[np.ndarray, " rounds"]  # which of the offers
+    sizes: Int[np.ndarray, " rounds"]
+    played: Int[np.ndarray, " rounds"]  # the place of the arm
+    propensities: Float[np.ndarray, " rounds"]  # NaN: not known
+    rewards: Float[np.ndarray, " rounds"]
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+        return len(self.rewards)
+
+    @cached_property
+    def starts(self) -> Int[np.ndarray, " rounds"]:
+        """Return where the arms of each round begin."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @cached_property
+    def at(self) -> Int[np.ndarray, " rounds"]:
+        """Return where the played arms are."""
+        return self.starts + self.played
+
+    def totals(self, values: Float[np.ndarray, " arms"]) -> Float[np.ndarray, " rounds"]:
+        """Return the sum over the arms of each round."""
+        return np.add.reduceat(values, self.starts) if len(self) else np.zeros(0)
+
+    def part(self, at: slice) -> "Rounds":
+        """Return some of the rounds."""
+        return Rounds(
+            numbers=self.numbers[at],
+            contexts=None if self.contexts is None else self.contexts[at],
+            offers=self.offers,
+            offered=self.offered[at],
+            sizes=self.sizes[at],
+            played=self.played[at],
+            propensities=self.propensities[at],
+            rewards=self.rewards[at],
+        )
+
+
+def rounds_of(
+    log: Log, reading: Reading, *, has_contexts: bool, default_reward: float
+) -> Iterator[Rounds]:
+    """Yield the rounds of a log, a batch at a time; bad rows are told to `reading`."""
+    for batch in log.batches(reading, ALL if has_contexts else PLAIN):
+        rounds = _decoded(batch, reading, default_reward)
+        if len(rounds):
+            yield rounds
+
+
+def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds:
+    """Return a batch as rounds, without those that make no sense."""
+    table = batch.table
+    offers, offered, faults = _offers(table)
+    arms = table["arm"].to_pylist()
+    played = np.array(
+        [offers[k].places.get(arm, -1) for k, arm in zip(offered.tolist(), arms, strict=True)],
+        np.int64,
+    )
+    propensities = table["propensity"].to_numpy(zero_copy_only=False)
+    rewards = table["reward"].to_numpy(zero_copy_only=False)
+    is_unrewarded = np.isnan(rewards)
+    rewards = np.where(is_unrewarded, default_reward, rewards)
+    is_good = (played >= 0) & ~(propensities <= 0) & ~(propensities > 1) & np.isfinite(rewards)
+    for row in np.flatnonzero(~is_good).tolist():
+        why = faults.get(int(offered[row])) or _why(
+            arms[row], offers[offered[row]], float(propensities[row]), float(rewards[row])
+        )
+        reading.fault(f"{batch.unit} {batch.numbers[row]}", why)
+    reading.unrewarded += int((is_unrewarded & is_good).sum())
+    sizes = np.array([len(offer.ids) for offer in offers], np.int64)
+    contexts = table["context"] if "context" in table.schema.names else None
+    return Rounds(
+        numbers=batch.numbers[is_good],
+        contexts=contexts
+        if contexts is None or is_good.all()
+        else contexts.filter(pa.array(is_good)),
+        offers=offers,
+        offered=offered[is_good],
+        sizes=sizes[offered[is_good]],
+        played=played[is_good],
+        propensities=propensities[is_good],
+        rewards=rewards[is_good],
+    )
+
+
+def _offers(
+    table: pa.RecordBatch,
+) -> tuple[list[Offer], Int[np.ndarray, " rounds"], dict[int, str]]:
+    """Return the offers that differ, which of them each row has, and what is wrong with some."""
+    encoded = table["actions"]
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = pc.dictionary_encode(encoded)
+    texts = encoded.dictionary.to_pylist()
+    codes = pc.fill_null(encoded.indices, len(texts)).to_numpy().astype(np.int64)
+    offers, faults = [], {}
+    for code, text in enumerate([*texts, None]):
+        found = _offer(text)
+        if isinstance(found, str):
+            faults[code] = found
+            found = Offer((), (), {})
+        offers.append(found)
+    lengths = pc.list_value_length(table["eligible"])
+    some = pc.fill_null(lengths, -1).to_numpy()
+    sizes = np.array([len(offer.ids) for offer in offers])[codes]
+    parts: dict[tuple[int, tuple[str, ...]], int] = {}
+    for row in np.flatnonzero((some >= 0) & (some != sizes)).tolist():
+        key = int(codes[row]), tuple(table["eligible"][row].as_py())
+        if key not in parts:
+            parts[key] = len(offers)
+            offers.append(_part(offers[key[0]], key[1]))
+        codes[row] = parts[key]
+    return offers, codes, faults
+
+
+def _offer(text: str | None) -> Offer | str:
+    """Return the actions of a row, or what is wrong with them."""
+    try:
+        actions = _decode("" if text is None else text)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return (
+            f"the actions are {_short(text)}, but a JSON array is expected, as in "
+            f'[{{"id": "tea", "features": []}}] or ["tea"] ({error})'
+        )
+    pairs = [
+        (str(one.id), _array(one.features)) if isinstance(one, _Action) else (str(one), b"[]")
+        for one in actions
+    ]
+    places = {id: place for place, (id, _) in enumerate(pairs)}
+    if len(places) != len(pairs) or not pairs:
+        return f"the actions are {_short(text)}, but each has an id of its own, and there is at least one"
+    return Offer(tuple(places), tuple(features for _, features in pairs), places)
+
+
+def _part(offer: Offer, eligible: tuple[str, ...]) -> Offer:
+    """Return an offer of some of the actions."""
+    kept = [place for id, place in offer.places.items() if id in eligible]
+    ids = tuple(offer.ids[place] for place in kept)
+    places = {id: place for place, id in enumerate(ids)}
+    return Offer(ids, tuple(offer.features[place] for place in kept), places)
+
+
+def _array(features: msgspec.Raw) -> Any:
+    """Return the features of an action as a JSON array of objects; numbers are called x."""
+    return json_array(bytes(features))
+
+
+def json_array(text: bytes) -> bytes:
+    """Return features as a JSON array of objects: an object alone, or numbers, are put into one.
+
+    >>> json_array(b'{"age": 31}'), json_array(b"[0.5, 1]"), json_array(b"null")
+    (b'[{"age": 31}]', b'[{"x":[0.5, 1]}]', b'[]')
+    """
+    if text[:1] == b"{":
+        return b"[%s]" % text
+    if text == b"null":
+        return b"[]"
+    inner = text[1:].lstrip()[:1]
+    return text if inner in (b"{", b"]") else b'[{"x":%s}]' % text
+
+
+def _why(arm: str | None, offer: Offer, propensity: float, reward: float) -> str:
+    """Return what is wrong with a row."""
+    if arm not in offer.places:
+        ids = ", ".join(map(repr, offer.ids[:8])) or "none"
+        return f"the arm is {arm!r}, but the eligible actions are {ids}"
+    if not 0 < propensity <= 1 and not np.isnan(propensity):
+        return (
+            f"the propensity is {propensity:g}, but the probability of an arm that was played is above 0 "
+            "and at most 1"
+        )
+    return f"the reward is {reward}, but a finite number is expected"
+
+
+def _short(text: str | None) -> str:
+    return repr(text) if text is None or len(text) <= 60 else repr(text[:57] + "…")

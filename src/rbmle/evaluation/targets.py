@@ -1,0 +1,194 @@
+"""What is judged: with which probability a policy would have played each arm of each round."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+from jaxtyping import Bool, Float
+
+from rbmle.core.bandit import Bandit
+from rbmle.core.errors import SettingError
+from rbmle.core.policy import LimitsRewards, Policy, has
+from rbmle.core.types import Chosen, Contexts, Decision, Encoding
+from rbmle.core.weighing import shares
+from rbmle.evaluation.contexts import BITS, Featuriser, Hashed, Vectors, are_vectors
+from rbmle.evaluation.rounds import Rounds
+from rbmle.features import Hashing
+from rbmle.models.ridge import Ridge
+from rbmle.policies import Uniform
+
+BITS_OF_RIDGES = 10  # a matrix of slots × slots is passed over for each round
+DRAWS = 32  # that estimate the probabilities of a policy whose index is random
+
+Chances = Float[np.ndarray, " arms"]
+Accept = Callable[[int, float], bool]  # whether round i, whose arm has this chance, is taken
+
+
+class Target(Protocol):
+    """A policy that is judged."""
+
+    has_contexts: bool  # it looks at features
+    is_learning: bool  # what it plays depends on the rounds before
+
+    def chances(self, rounds: Rounds) -> Chances:
+        """Return π of every arm of every round; a policy that learns does so on the way."""
+        ...
+
+
+class UniformTarget:
+    """Every arm of a round alike."""
+
+    has_contexts = is_learning = False
+
+    def chances(self, rounds: Rounds) -> Chances:
+        """Return 1/n for each of n arms."""
+        return np.repeat(1 / rounds.sizes, rounds.sizes)
+
+
+class GivenTarget:
+    """Probabilities that a function of yours returns, for all arms of some rounds."""
+
+    has_contexts, is_learning = True, False
+
+    def __init__(self, function: Callable[[Rounds], Chances]) -> None:
+        self._function = function
+
+    def chances(self, rounds: Rounds) -> Chances:
+        """Return what the function says, checked."""
+        found = np.asarray(self._function(rounds), float)
+        if found.shape != (int(rounds.sizes.sum()),) or not np.allclose(rounds.totals(found), 1):
+            raise SettingError(
+                f"the probabilities have the shape {found.shape}, but one for each of {rounds.sizes.sum()} "
+                "arms is expected, which sum to 1 in each round"
+            )
+        return found
+
+
+class BanditTarget:
+    """A bandit as it was saved, which learns nothing more."""
+
+    has_contexts, is_learning = True, False
+
+    def __init__(self, bandit: Bandit) -> None:
+        if isinstance(bandit.encoder, Hashing) and bandit.encoder.is_scaled:
+            raise SettingError(
+                "a model of the service scales features by what it has seen, and cannot be judged here; "
+                "give the name of its policy, which learns from the log"
+            )
+        self._bandit = bandit
+
+    def chances(self, rounds: Rounds) -> Chances:
+        """Return its probabilities; 1 for the arm that it would play if it knows none."""
+        assert rounds.contexts is not None
+        texts, offered = rounds.contexts.to_pylist(), rounds.offered.tolist()
+        found = []
+        for number, text, k in zip(rounds.numbers.tolist(), texts, offered, strict=True):
+            offer = rounds.offers[k]
+            x = msgspec.json.decode(text)
+            if self._bandit.encoding is Encoding.PER_ARM:
+                x = (x, [msgspec.json.decode(own) for own in offer.features])
+            elif isinstance(x, list) and len(x) == 1 and isinstance(x[0], dict):
+                (x,) = x
+            decision = self._bandit.decide(x, eligible=offer.ids, id=f"evaluation-{number}")
+            found.append(_probabilities(decision))
+        return np.concatenate(found)
+
+
+class PolicyTarget:
+    """A policy that begins with the log, and learns from each round after it has said what it would play.
+
+    `freeze` ends learning. With `accept`, it learns from the rounds that are taken alone, as if it
+    had played them.
+    """
+
+    has_contexts, is_learning = True, True
+
+    def __init__(self, policy: Policy[Any], seed: int) -> None:
+        self._policy, self._seed = policy, seed
+        self._bandit: Bandit | None = None
+        self._featuriser: Featuriser | None = None
+        self.is_frozen = False
+
+    def chances(self, rounds: Rounds) -> Chances:
+        """Return π, and learn."""
+        return self.played(rounds, _every)[0]
+
+    def played(self, rounds: Rounds, accept: Accept) -> tuple[Chances, Bool[np.ndarray, " rounds"]]:
+        """Return π, and which rounds were taken; these are learned."""
+        bandit, contexts = self._begun(rounds)
+        names = [f"evaluation-{number}" for number in rounds.numbers.tolist()]
+        sizes, starts, at = rounds.sizes.tolist(), rounds.starts.tolist(), rounds.at.tolist()
+        taken = np.zeros(len(rounds), bool)
+        if self.is_frozen:
+            found = [_weighed(one) for one in bandit.weigh_all(contexts, sizes, names, 0.0)]
+            for i, own in enumerate(found):
+                taken[i] = accept(i, float(own[rounds.played[i]]))
+            return np.concatenate(found), taken
+        found = []
+        for i, name in enumerate(names):
+            part = contexts.part(slice(starts[i], starts[i] + sizes[i]))
+            (chosen,) = bandit.weigh_all(part, [sizes[i]], [name], 0.0)
+            own = _weighed(chosen)
+            found.append(own)
+            if accept(i, float(own[at[i] - starts[i]])):
+                taken[i] = True
+                bandit.learn_all(contexts.row(at[i]), rounds.rewards[i : i + 1])
+        return np.concatenate(found), taken
+
+    def _begun(self, rounds: Rounds) -> tuple[Bandit, Contexts]:
+        """Return the bandit, which begins with the first rounds, and their contexts."""
+        if self._bandit is None:
+            size = are_vectors(rounds)
+            if size:
+                ids = rounds.offers[rounds.offered[0]].ids
+                bandit = Bandit(self._policy, arms=ids, features=size, seed=self._seed, draws=DRAWS)
+                places = {id: place for place, id in enumerate(ids)}
+                self._featuriser = Vectors(features=size, add_arm=bandit.add_arm, places=places)
+            else:
+                is_ridge = isinstance(getattr(self._policy, "model", None), Ridge)
+                hashing = Hashing(bits=BITS_OF_RIDGES if is_ridge else BITS)
+                bandit = Bandit(
+                    self._policy, features=hashing, encoding="per-arm", seed=self._seed, draws=DRAWS
+                )
+                self._featuriser = Hashed(hashing=hashing)
+            self._bandit = bandit
+        assert self._featuriser is not None
+        return self._bandit, self._featuriser.rows(rounds)
+
+
+def target_of(given: Any, seed: int, low: float, high: float) -> Target:
+    """Return what is judged; `low` and `high` are the smallest and the largest reward of the log."""
+    if isinstance(given, Bandit):
+        return BanditTarget(given)
+    if isinstance(given, Uniform):
+        return UniformTarget()
+    if not isinstance(given, Policy):
+        if callable(given):
+            return GivenTarget(given)
+        raise SettingError(f"{given!r} cannot be judged; give a policy, a Bandit or a function")
+    if has(given, LimitsRewards):
+        least, most = given.rewards
+        if low < least or high > most:
+            raise SettingError(
+                f"{type(given).__name__} takes rewards from {least:g} to {most:g}, but those of the log are "
+                f"from {low:g} to {high:g}; scale them, or use model.likelihood=gaussian"
+            )
+    return PolicyTarget(given, seed)
+
+
+def _every(i: int, chance: float) -> bool:
+    return True
+
+
+def _weighed(chosen: Chosen) -> Chances:
+    """Return the probabilities of a round's arms."""
+    if chosen.probabilities is not None:
+        return chosen.probabilities
+    return shares(chosen.indices[None])[0]
+
+
+def _probabilities(decision: Decision) -> Chances:
+    if decision.probabilities is not None:
+        return decision.probabilities
+    return shares(decision.indices[None])[0]

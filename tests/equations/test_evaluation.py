@@ -1,0 +1,162 @@
+"""Estimators, intervals and confidence sequences, on numbers that a hand can check."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged
+from rbmle.evaluation.intervals import bernstein, bootstrap, normal
+from rbmle.evaluation.overlap import Overlap
+from rbmle.evaluation.sequences import (
+    SEQUENCES,
+    LowerSequence,
+    ValueSequence,
+    boundary,
+    log_mixture,
+)
+from rbmle.evaluation.sums import MOST, RatioSums
+
+BOUNDS = Bounds(low=0.0, high=1.0, weight=20.0, clip=10.0)
+JUDGED = Judged(
+    rewards=np.array([1.0, 0.0, 1.0, 0.5]),
+    weights=np.array([2.0, 0.0, 20.0, 1.0]),
+    predicted=np.array([0.5, 0.5, 1.0, 0.0]),
+    expected=np.array([0.25, 0.5, 0.75, 0.5]),
+    accepted=np.array([True, False, True, True]),
+)
+VALUES = {
+    "replay": (1 + 1 + 0.5) / 3,
+    "dm": (0.25 + 0.5 + 0.75 + 0.5) / 4,
+    "ips": (2 + 0 + 20 + 0.5) / 4,
+    "clipped": (2 + 0 + 10 + 0.5) / 4,
+    "snips": (2 + 0 + 20 + 0.5) / (2 + 0 + 20 + 1),
+    "dr": ((0.25 + 2 * 0.5) + 0.5 + (0.75 + 20 * 0) + (0.5 + 0.5)) / 4,
+    "switch": ((0.25 + 2 * 0.5) + 0.5 + 0.75 + (0.5 + 0.5)) / 4,
+}
+
+
+def sums_of(n: np.ndarray, d: np.ndarray | None = None) -> RatioSums:
+    sums = RatioSums()
+    sums.add(np.asarray(n, float), np.ones(len(n)) if d is None else np.asarray(d, float))
+    return sums
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimate_is_its_formula(name: str) -> None:
+    sums = RatioSums()
+    sums.add(*ESTIMATORS[name].terms(JUDGED, BOUNDS))
+    assert sums.value == pytest.approx(VALUES[name], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_term_ranges_further_than_an_estimator_says(name: str) -> None:
+    rng = np.random.default_rng(0)
+    bounds = Bounds(low=-1.0, high=0.5, weight=8.0, clip=3.0)
+    rewards, predicted, expected = rng.uniform(-1, 0.5, size=(3, 20_000))
+    corners = rng.choice([-1.0, 0.5], size=(3, 20_000))
+    is_corner = rng.random(20_000) < 0.5
+    rewards, predicted, expected = np.where(is_corner, corners, (rewards, predicted, expected))
+    weights = rng.choice([0.0, 1.0, 3.0, 8.0], size=20_000)
+    judged = Judged(rewards, weights, predicted, expected, rng.random(20_000) < 0.5)
+    for value in (-1.0, -0.2, 0.5):
+        n, d = ESTIMATORS[name].terms(judged, bounds)
+        z = n - value * d
+        assert z.max() - z.min() <= ESTIMATORS[name].spread(bounds) + 1e-12
+
+
+def test_blocks_hold_all_sums_however_rounds_come() -> None:
+    rng = np.random.default_rng(0)
+    n = rng.random(10 * MOST + 77)
+    whole, parts = sums_of(n), RatioSums()
+    for part in np.array_split(n, 33):
+        parts.add(part, np.ones(len(part)))
+    np.testing.assert_allclose(whole.blocks, parts.blocks)
+    assert MOST <= len(whole.blocks) <= 2 * MOST
+    np.testing.assert_allclose(whole.blocks.sum(axis=0), [n.sum(), len(n)])
+    few = sums_of(n[:100])
+    np.testing.assert_array_equal(few.blocks[:, 0], n[:100])
+
+
+def test_the_normal_interval_is_that_of_the_mean() -> None:
+    x = np.random.default_rng(0).random(50)
+    low, high = normal(sums_of(x), 0.9) or (0, 0)
+    width = norm.ppf(0.95) * x.std(ddof=1) / 50**0.5
+    assert (low, high) == pytest.approx((x.mean() - width, x.mean() + width))
+
+
+def test_the_interval_of_bernstein_is_its_formula() -> None:
+    """With D = 1 it is the mean and the bound of Maurer and Pontil, within what can be."""
+    x = np.random.default_rng(0).random(2_000)
+    bound = math.log(4 / 0.05)
+    width = math.sqrt(2 * x.var(ddof=1) * bound / 2_000) + 7 * bound / (3 * 1_999)
+    found = bernstein(sums_of(x), 0.95, spread=1.0, low=0.0, high=1.0)
+    assert found == pytest.approx((x.mean() - width, x.mean() + width))
+    assert bernstein(sums_of(x[:3]), 0.95, spread=1.0, low=0.0, high=1.0) == (0.0, 1.0)
+
+
+def test_the_bootstrap_agrees_with_the_normal_interval_where_both_are_right() -> None:
+    x = np.random.default_rng(0).normal(size=1_500)
+    found = bootstrap(sums_of(x), 0.95, seed=0)
+    assert found == pytest.approx(normal(sums_of(x), 0.95), abs=0.01)
+    assert found == bootstrap(sums_of(x), 0.95, seed=0)
+
+
+def test_a_value_without_rounds_has_no_interval() -> None:
+    nothing = sums_of(np.zeros(5), np.zeros(5))
+    assert nothing.value is None
+    assert normal(nothing, 0.95) is None
+    assert bootstrap(nothing, 0.95, 0) is None
+
+
+def test_the_effective_sample_size_is_that_of_kish() -> None:
+    overlap = Overlap()
+    overlap.add(np.array([2.0, 0.0, 1.0]))
+    assert overlap.effective == pytest.approx(9 / 5)
+
+
+def test_the_boundary_is_where_the_mixture_is_large() -> None:
+    for v, c in ((10.0, 1.0), (1e4, 1.0), (1e6, 20.0)):
+        u = boundary(v, 0.05, c, optimal=100.0)
+        rho = 100.0 / (2 * math.log(10) + math.log(1 + 2 * math.log(10)))
+        assert log_mixture(u, v, rho, c) == pytest.approx(math.log(20), abs=1e-6)
+        assert u > math.sqrt(2 * v * math.log(20))  # nothing that holds at all times is lower
+
+
+def test_the_mixture_is_an_integral_over_gamma() -> None:
+    """∫ exp(λ s − ψ(λ) v) dF(λ), where F is a gamma distribution of 1 − c λ cut at 1, by quadrature."""
+    s, v, rho, c = 3.0, 4.0, 2.0, 1.5
+    u = np.linspace(1e-6, 1 - 1e-6, 2_000_001)  # 1 − c λ, from 0 to 1
+    r = rho / c**2
+    density = u ** (r - 1) * np.exp(-r * u)
+    psi = (-np.log(u) - (1 - u)) / c**2
+    values = density * np.exp((1 - u) / c * s - psi * v)
+    integral = np.trapezoid(values, u) / np.trapezoid(density, u)
+    assert log_mixture(s, v, rho, c) == pytest.approx(math.log(integral), abs=1e-4)
+
+
+def test_a_sequence_centres_each_term_on_those_before_it() -> None:
+    xi = np.array([0.0, 2.0, 0.0, 3.0])
+    whole, parts = LowerSequence(), LowerSequence()
+    whole.add(xi)
+    parts.add(xi[:1])
+    parts.add(xi[1:])
+    centres = [0.5, 0.5 / 2, 2.5 / 3, 2.5 / 4]
+    assert whole.variance == pytest.approx(sum((xi - centres) ** 2))
+    assert parts == whole
+    assert whole.bound(0.05) == 0.0
+
+
+@pytest.mark.parametrize("estimator", SEQUENCES)
+def test_a_sequence_is_narrow_around_the_value_at_last(estimator: str) -> None:
+    rng = np.random.default_rng(0)
+    n = 200_000
+    weights = rng.choice([0.0, 2.0], size=n)
+    rewards = (rng.random(n) < 0.3) * 4.0 - 1.0  # −1 or 3
+    sequence = ValueSequence(estimator, -1.0, 3.0, 2.0)
+    model, accepted = np.full(n, 0.2), weights > 0
+    sequence.add(Judged(rewards, weights, model, model, accepted))
+    low, high = sequence.interval(0.95)
+    assert low < 0.2 < high
+    assert high - low < 0.12
