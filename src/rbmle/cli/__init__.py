@@ -3,10 +3,20 @@
 from rbmle.cli.extras import is_installed, main_without_commands
 
 if is_installed("typer") and is_installed("rich"):
-    from rbmle.cli import listing, logs, paper, running, serving, warming
+    from rbmle.cli import evaluating, listing, logs, paper, running, serving, warming
     from rbmle.cli.app import app, main
 
-    __all__ = ["app", "listing", "logs", "main", "paper", "running", "serving", "warming"]
+    __all__ = [
+        "app",
+        "evaluating",
+        "listing",
+        "logs",
+        "main",
+        "paper",
+        "running",
+        "serving",
+        "warming",
+    ]
 else:
     main = main_without_commands
     __all__ = ["main"]

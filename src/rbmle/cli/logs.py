@@ -1,4 +1,4 @@
-"""The log of a decision service: `rbmle log export` and `rbmle log verify`."""
+"""Logs of decisions: `rbmle log export`, `rbmle log verify` and `rbmle log convert`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +15,7 @@ from rbmle.core.errors import SettingError
 from rbmle.service.log.opening import LOG_FILE
 
 if TYPE_CHECKING:
+    from rbmle.evaluation.logs import Log as DecisionLog
     from rbmle.service.exports.checks import Survey
     from rbmle.service.log.base import Log
 
@@ -22,7 +23,7 @@ SHOWN = 100  # problems; the rest are counted
 SELDOM = 500  # records between two looks at the progress
 
 commands = typer.Typer(no_args_is_help=True)
-app.add_typer(commands, name="log", help="Export or verify the log of a decision service.")
+app.add_typer(commands, name="log", help="Export, verify or convert logs of decisions.")
 
 DataFolder = Annotated[Path | None, typer.Option("--data", help="The folder of rbmle serve.")]
 LogURL = Annotated[
@@ -84,6 +85,53 @@ def verify_log(data: DataFolder = None, log: LogURL = None) -> None:
             raise typer.Exit(1)
         console.print(_table(found))
         _say("The log is sound.", console)
+
+
+@commands.command("convert")
+def convert_log(
+    log: Annotated[Path, typer.Argument(help="The log: a file, or the folder of rbmle serve.")],
+    out: Annotated[Path, typer.Argument(help="The file to write.")],
+    source: Annotated[
+        str | None, typer.Option("--from", help="parquet, csv, dsjson or vw; else by the suffix.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--to", help="As --from, of what is written.")
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
+) -> None:
+    """Write logged decisions in another format: Parquet, CSV, DSJSON or Vowpal Wabbit's text."""
+    from rbmle.evaluation.logs import Reading, write_log
+
+    console, reading = Console(), Reading(skips_bad=skip_bad)
+    with logged(log, source) as opened, console.status("0 decisions") as status:
+        rows = write_log(
+            opened,
+            out,
+            target,
+            reading=reading,
+            step=lambda rows: status.update(f"{rows:,} decisions"),
+        )
+    _say(f"{rows:,} decisions are in {out}.", console)
+    for count, what in (
+        (reading.bad, "bad rows"),
+        (reading.unlabelled, "decisions without a label"),
+    ):
+        if count:
+            _say(f"Left out: {count:,} {what}.", console)
+
+
+@contextmanager
+def logged(path: Path, format: str | None) -> Iterator["DecisionLog"]:
+    """Yield the decisions of a file, or of the folder of a service."""
+    from rbmle.evaluation.logs import open_log
+
+    if not path.is_dir():
+        yield open_log(path, format)
+        return
+    with _opened(path, None) as opened:
+        from rbmle.service.exports.logged import ServiceLog
+
+        yield ServiceLog(opened, str(path))
 
 
 @contextmanager

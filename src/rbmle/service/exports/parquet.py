@@ -49,20 +49,20 @@ def parquet(file: BinaryIO) -> Iterator[Take]:
     event was let go by a reset, or was never shown.
     """
     with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
-        group = _Group()
+        group = RowGroup()
 
         def take(entry: ExportRow) -> None:
             nonlocal group
             group.add(entry)
             if group.is_full:
                 writer.write_table(group.table())
-                group = _Group()
+                group = RowGroup()
 
         yield take
         writer.write_table(group.table())
 
 
-class _Group:
+class RowGroup:
     """Rows that wait to be written, column by column."""
 
     def __init__(self) -> None:
@@ -70,6 +70,7 @@ class _Group:
         self._characters = 0
 
     def add(self, entry: ExportRow) -> None:
+        """Take one more."""
         for name, (_, value) in COLUMNS.items():
             self._columns[name].append(value(entry))
         self._characters += sum(
@@ -78,9 +79,11 @@ class _Group:
 
     @property
     def is_full(self) -> bool:
+        """Return whether it is time to write them."""
         return len(self._columns["seq"]) >= GROUP_ROWS or self._characters >= GROUP_CHARACTERS
 
     def table(self) -> pa.Table:
+        """Return the rows."""
         return pa.table(self._columns, schema=SCHEMA)
 
 

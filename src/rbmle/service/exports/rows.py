@@ -1,6 +1,6 @@
 """What a log is as a table: one row for each settled decision in each slot, with the reward that counts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -46,6 +46,16 @@ Step = Callable[[int], None]  # told the seq of each record that was read
 
 def unseen(seq: int) -> None:
     """Show nobody how much was read."""
+
+
+def entries(log: Log, last: int) -> Iterator[ExportRow]:
+    """Yield each entry of the records up to `last`, as `gather` gives them."""
+    found: list[ExportRow] = []
+    rows = _Rows(log, found.append)
+    for stored in log.read(0, last):
+        rows.joiner.join(stored, read_record(rows.joiner, stored))
+        yield from found
+        found.clear()
 
 
 def gather(log: Log, last: int, take: Take, step: Step) -> int:

@@ -1,0 +1,170 @@
+"""`rbmle evaluate`: what policies would have earned on a log that they did not write."""
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.panel import Panel
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from rbmle.cli.app import app
+from rbmle.cli.extras import require
+from rbmle.cli.logs import logged
+from rbmle.cli.options import SettingsOption, named_policies
+from rbmle.core.errors import SettingError
+from rbmle.core.files import write_text
+from rbmle.policies.settings import split
+
+if TYPE_CHECKING:
+    from rbmle.evaluation import Estimate, Evaluation
+
+SAVED = ".rbmle"  # the suffix of a saved bandit
+
+
+@app.command("evaluate")
+def evaluate_log(
+    log: Annotated[Path, typer.Argument(help="The log: a file, or the folder of rbmle serve.")],
+    policy: Annotated[
+        str, typer.Option(help="Names of policies or files of bandits, with commas between.")
+    ],
+    settings: SettingsOption = None,
+    estimator: Annotated[
+        str, typer.Option(help="replay, dm, ips, clipped, snips, dr, switch, with commas between.")
+    ] = "all",
+    interval: Annotated[
+        str, typer.Option(help="bootstrap, bernstein, normal, or sequence: true at all times.")
+    ] = "bootstrap",
+    confidence: Annotated[float, typer.Option(help="How sure intervals are.")] = 0.95,
+    frozen: Annotated[
+        float | None,
+        typer.Option(help="Learn this first part of the log, then judge without learning."),
+    ] = None,
+    rewards: Annotated[
+        str | None, typer.Option(help="The smallest and the largest there can be: LOWEST,HIGHEST.")
+    ] = None,
+    default_reward: Annotated[float, typer.Option(help="What a decision without one got.")] = 0.0,
+    clip: Annotated[float, typer.Option(help="The largest weight of clipped and switch.")] = 10.0,
+    format: Annotated[
+        str | None, typer.Option(help="parquet, csv, dsjson or vw; else by the file's suffix.")
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the policies and of resampling.")] = 0,
+    records: Annotated[
+        Path | None, typer.Option("--json", help="File for one record per policy and estimator.")
+    ] = None,
+) -> None:
+    """Judge policies on logged decisions; they learn as the log goes on, unless --frozen.
+
+    A log has the columns event_id, context, actions, arm, propensity and reward, as rbmle log
+    export writes them.
+    """
+    require("experiments")
+    from rbmle.evaluation import EvaluationWarning, evaluate
+
+    console = Console()
+    given = _policies(policy, settings, console)
+    with logged(log, format) as opened, warnings.catch_warnings(), _progress(console) as step:
+        warnings.simplefilter("ignore", EvaluationWarning)  # they are shown below
+        found = evaluate(
+            opened,
+            given,
+            estimators=estimator,
+            interval=interval,
+            confidence=confidence,
+            frozen=frozen,
+            rewards=_bounds(rewards),
+            default_reward=default_reward,
+            clip=clip,
+            skips_bad=skip_bad,
+            seed=seed,
+            step=step,
+        )
+    _show(found, log, console)
+    if records is not None:
+        write_text(records, json.dumps([one.as_dict() for one in found.estimates], indent=1))
+        console.print(f"The records are in {records}.", markup=False, highlight=False)
+
+
+def _policies(text: str, settings: list[str] | None, console: Console) -> dict[str, Any]:
+    """Return what is to be judged, by its name."""
+    from rbmle.core.bandit import Bandit
+
+    given: dict[str, Any] = {}
+    for part in split(text, ","):
+        if part.endswith(SAVED):
+            if not Path(part).is_file():
+                raise SettingError(f"there is no file {part!r}; give a bandit that was saved")
+            given[part] = Bandit.load(part)
+        else:
+            specs = named_policies(part, settings, console)
+            given |= {part if len(specs) == 1 else one.name: one.policy() for one in specs}
+    if not given:
+        raise SettingError("no policy is named; give --policy, as in --policy uniform,lin-ucb")
+    return given
+
+
+def _bounds(text: str | None) -> tuple[float, float] | None:
+    """Return the smallest and the largest reward."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise SettingError(f"--rewards is {text!r}, but two numbers are expected: 0,1") from None
+    return low, high
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Yield a function that shows how far it is."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} decisions"),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        bar = progress.add_task("reading", total=None)
+
+        def step(what: str, done: int, of: int | None) -> None:
+            progress.update(bar, description=what, completed=done, total=of)
+
+        yield step
+
+
+def _show(found: "Evaluation", log: Path, console: Console) -> None:
+    """Print all estimates, and before them what must be known of them."""
+    for message in found.warnings:
+        console.print(Panel(message, title="WARNING", style="bold red"), highlight=False)
+    seen = found.survey
+    console.print(
+        f"{log}: {seen.rounds:,} decisions, which earned {seen.mean:.4f} each.",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    first = found.estimates[0]
+    percent = f"{100 * first.confidence:g} % from"
+    table = Table("policy", "estimator", "value", percent, "to", "effective", "rounds")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for one in found.estimates:
+        if one.estimator == first.estimator and one is not first:
+            table.add_section()
+        table.add_row(*_row(one))
+    console.print(table)
+    if any(one.low is None and one.value is not None for one in found.estimates):
+        console.print("–: dm, clipped and switch are biased, so no sequence holds for them.")
+
+
+def _row(one: "Estimate") -> tuple[str, ...]:
+    numbers = ["–" if x is None else f"{x:.4f}" for x in (one.value, one.low, one.high)]
+    return one.policy, one.estimator, *numbers, f"{one.effective_sample_size:,.0f}", f"{one.n:,}"

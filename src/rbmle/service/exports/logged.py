@@ -1,0 +1,36 @@
+"""The log of a service as logged decisions, for judging other policies on it."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rbmle.evaluation.logs import LogBatch, Reading
+from rbmle.evaluation.logs.table import conformed
+from rbmle.service.exports.parquet import RowGroup
+from rbmle.service.exports.rows import entries
+from rbmle.service.log.base import Log
+
+
+class ServiceLog:
+    """Settled decisions of a log, up to its last record of now; pending ones are left out."""
+
+    def __init__(self, log: Log, name: str) -> None:
+        self._log, self._last, self.name = log, log.last(), name
+
+    def batches(self, reading: Reading, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
+        """Yield them in the order in which rewards became final."""
+        group, first = RowGroup(), 0
+        for entry in entries(self._log, self._last):
+            group.add(entry)
+            if group.is_full:
+                yield from _batches(group, first, reading, columns)
+                first, group = first + len(group.table()), RowGroup()
+        yield from _batches(group, first, reading, columns)
+
+
+def _batches(
+    group: RowGroup, first: int, reading: Reading, columns: Sequence[str] | None
+) -> Iterator[LogBatch]:
+    for batch in group.table().to_batches():
+        numbers = np.arange(first + 1, first + 1 + len(batch))
+        yield conformed(batch, numbers, reading, columns)
