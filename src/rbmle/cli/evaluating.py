@@ -144,9 +144,8 @@ def _show(found: "Evaluation", log: Path, console: Console) -> None:
     """Print all estimates, and before them what must be known of them."""
     for message in found.warnings:
         console.print(Panel(message, title="WARNING", style="bold red"), highlight=False)
-    seen = found.survey
     console.print(
-        f"{log}: {seen.rounds:,} decisions, which earned {seen.mean:.4f} each.",
+        f"{log}: {found.rounds:,} decisions, which earned {found.mean:.4f} each.",
         markup=False,
         highlight=False,
         soft_wrap=True,

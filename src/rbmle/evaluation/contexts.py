@@ -55,9 +55,11 @@ class Hashed:
         """Return the contexts of all arms; raise LogFileError for features that are none."""
         assert rounds.contexts is not None
         texts = [json_array(text.encode()) for text in rounds.contexts.to_pylist()]
+        offered = rounds.offered.tolist()
+        own = {k: [json_array(one) for one in rounds.offers[k].features] for k in set(offered)}
         offers = [
-            Offered([text], rounds.offers[k].ids, rounds.offers[k].features)
-            for text, k in zip(texts, rounds.offered.tolist(), strict=True)
+            Offered([text], list(rounds.offers[k].ids), own[k])
+            for text, k in zip(texts, offered, strict=True)
         ]
         parts = []
         for first in range(0, len(offers), CHUNK):
@@ -142,5 +144,5 @@ def are_vectors(rounds: Rounds) -> int:
     """Return how many numbers contexts are; 0 if they are dictionaries, or arms have features."""
     assert rounds.contexts is not None
     first = rounds.contexts[0].as_py()
-    has_own = any(bytes(own) != b"[]" for own in rounds.offers[rounds.offered[0]].features)
+    has_own = any(json_array(own) != b"[]" for own in rounds.offers[rounds.offered[0]].features)
     return 0 if has_own or not is_vector(first) else len(msgspec.json.decode(first))

@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from rbmle.evaluation.errors import EvaluationWarning
+from rbmle.evaluation.errors import EvaluationWarning, LogFileError
 from rbmle.evaluation.estimators import estimators_of
 from rbmle.evaluation.judge import Judge
 from rbmle.evaluation.logs import Log, Reading, TableLog, open_log
+from rbmle.evaluation.propensities import ArmShares
 from rbmle.evaluation.results import Evaluation
 from rbmle.evaluation.rounds import rounds_of
 from rbmle.evaluation.settings import Settings
@@ -46,14 +48,17 @@ def evaluate(
         how.default_reward,
         lambda rows: step("reading", rows, None),
     )
-    judge = Judge(given, found, how)
-    reading = Reading(skips_bad=skips_bad)
-    for rounds in rounds_of(
-        opened, reading, has_contexts=judge.has_contexts, default_reward=how.default_reward
-    ):
+    read = partial(rounds_of, opened, default_reward=how.default_reward)
+    shares = ArmShares(shares={})
+    if found.unknown:
+        shares = ArmShares.counted(read(Reading(skips_bad=skips_bad), has_contexts=False))
+    judge, reading = Judge(given, found, shares, how), Reading(skips_bad=skips_bad)
+    for rounds in read(reading, has_contexts=judge.has_contexts):
         judge.add(rounds)
-        step("judging", judge.seen, found.rounds)
-    result = judge.evaluation()
+        step("judging", judge.seen, found.rows)
+    if not judge.seen:
+        raise LogFileError(f"{opened.name} has no decision with an arm and a reward")
+    result = judge.evaluation(reading)
     for message in result.warnings:
         warnings.warn(message, EvaluationWarning, stacklevel=2)
     return result

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from rbmle.evaluation.contexts import Featuriser, Hashed, Vectors, are_vectors
 from rbmle.evaluation.estimators import Bounds
 from rbmle.evaluation.judged_policy import JudgedPolicy
+from rbmle.evaluation.logs import Reading
 from rbmle.evaluation.propensities import ArmShares
 from rbmle.evaluation.results import Evaluation
 from rbmle.evaluation.reward_model import RewardModel
@@ -20,18 +21,15 @@ from rbmle.evaluation.survey import Survey
 class Judge:
     """Reads rounds, and judges all policies on them."""
 
-    def __init__(self, given: Mapping[str, Any], found: Survey, how: Settings) -> None:
-        self._survey, self._how, self.seen = found, how, 0
+    def __init__(
+        self, given: Mapping[str, Any], found: Survey, shares: ArmShares, how: Settings
+    ) -> None:
+        self._survey, self._shares, self._how = found, shares, how
+        self.seen, self._total = 0, 0.0  # rounds, and their rewards
         low, high = bounds_of(found, how)
-        self._shares = ArmShares(
-            shares={id: found.played[id] / count for id, count in found.offered.items()}
-        )
-        smallest = found.smallest
-        if found.unknown:
-            played = [share for share in self._shares.shares.values() if share]
-            smallest = min(smallest, min(played) / sum(played))
-        self._bounds = Bounds(low=low, high=high, weight=1 / smallest, clip=how.clip)
-        self._unjudged = 0 if how.frozen is None else int(how.frozen * found.rounds)
+        weight = 1 / min(found.smallest, shares.smallest)
+        self._bounds = Bounds(low=low, high=high, weight=weight, clip=how.clip)
+        self._unjudged = 0 if how.frozen is None else int(how.frozen * found.rows)
         self._judged = {
             name: JudgedPolicy(name, one, self._bounds, how, found) for name, one in given.items()
         }
@@ -51,6 +49,7 @@ class Judge:
             self.add(rounds.part(slice(None, ahead)))
             rounds = rounds.part(slice(ahead, None))
         self.seen += len(rounds)
+        self._total += float(rounds.rewards.sum())
         predictions = self._predictions(rounds)
         is_judged = self.seen > self._unjudged
         propensities = self._shares.fill(rounds)
@@ -67,26 +66,29 @@ class Judge:
             self._model = RewardModel(self._featuriser, self._bounds.low, self._bounds.high)
         return self._model.predict_then_learn(rounds, self._featuriser.rows(rounds))
 
-    def evaluation(self) -> Evaluation:
-        """Return what was found."""
-        found = self._survey
+    def evaluation(self, reading: Reading) -> Evaluation:
+        """Return what was found; `reading` tells what was wrong with rows."""
         messages = []
-        if found.unknown:
+        if self._survey.unknown:
             messages.append(
-                f"ESTIMATED PROPENSITIES. {found.unknown:,} of {found.rounds:,} rounds have none; they were "
-                "estimated by how often each arm was played, whatever the context. If the logging policy "
-                "looked at the context, all estimates but dm are biased, and no interval tells by how much."
+                f"ESTIMATED PROPENSITIES. {self._survey.unknown:,} of {self._survey.rows:,} rounds have none; "
+                "they were estimated by how often each arm was played, whatever the context. If the logging "
+                "policy looked at the context, all but dm are biased, and no interval tells by how much."
             )
-        if found.reading.unrewarded:
+        if reading.unrewarded:
             messages.append(
-                f"MISSING REWARDS. {found.reading.unrewarded:,} of {found.rounds:,} rounds have no reward, and "
-                f"count as {self._how.default_reward:g} (--default-reward)."
+                f"MISSING REWARDS. {reading.unrewarded:,} of {self.seen:,} rounds have no reward, and count "
+                f"as {self._how.default_reward:g} (--default-reward)."
             )
-        if found.reading.bad:
+        if reading.bad:
             messages.append(
-                f"BAD ROWS. {found.reading.bad:,} rows were left out; the first: {found.reading.messages[0]}."
+                f"BAD ROWS. {reading.bad:,} rows were left out; the first: {reading.messages[0]}."
             )
         for one in self._judged.values():
             messages += one.overlap.warnings(one.name)
-        estimates = [each for one in self._judged.values() for each in one.estimates()]
-        return Evaluation(estimates=estimates, warnings=messages, survey=found)
+        return Evaluation(
+            estimates=[each for one in self._judged.values() for each in one.estimates()],
+            warnings=messages,
+            rounds=self.seen,
+            mean=self._total / self.seen,
+        )

@@ -21,7 +21,7 @@ class Overlap:
         """Count some rounds."""
         self.rounds += len(weights)
         self._w += float(weights.sum())
-        self._ww += float(weights @ weights)
+        self._ww += float((weights * weights).sum())
 
     @property
     def effective(self) -> float:

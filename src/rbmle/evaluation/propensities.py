@@ -1,6 +1,7 @@
 """Propensities that a log does not have, estimated from how often each arm was played."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,25 @@ class ArmShares:
     """
 
     shares: Mapping[str, float]  # s
+
+    @staticmethod
+    def counted(every: Iterable[Rounds]) -> "ArmShares":
+        """Return the shares of the arms in some rounds."""
+        offered, played = Counter[str](), Counter[str]()
+        for rounds in every:
+            most = int(rounds.sizes.max())
+            counts = np.bincount(rounds.offered * most + rounds.played)
+            for code in np.flatnonzero(counts).tolist():
+                ids, count = rounds.offers[code // most].ids, int(counts[code])
+                played[ids[code % most]] += count
+                offered.update(dict.fromkeys(ids, count))
+        return ArmShares(shares={id: played[id] / count for id, count in offered.items()})
+
+    @property
+    def smallest(self) -> float:
+        """Return what no propensity of an arm that was played is below; 1 if there is none."""
+        found = [share for share in self.shares.values() if share]
+        return min(found) / sum(found) if found else 1.0
 
     def fill(self, rounds: Rounds) -> Float[np.ndarray, " rounds"]:
         """Return the propensities of a log, estimated where they are not known."""

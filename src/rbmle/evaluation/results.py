@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rbmle.evaluation.survey import Survey
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
@@ -31,7 +29,8 @@ class Evaluation:
 
     estimates: list[Estimate]
     warnings: list[str]
-    survey: Survey  # of the log
+    rounds: int  # of the log, those that were only learned among them
+    mean: float  # reward of the log
 
     def __getitem__(self, key: tuple[str, str]) -> Estimate:
         """Return the estimate of (policy, estimator)."""

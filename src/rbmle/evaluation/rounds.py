@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +19,7 @@ ALL = ("context", *PLAIN)
 
 
 class Offer(NamedTuple):
-    """The arms of a round, their features as JSON arrays of objects, and the place of each id."""
+    """The arms of a round, their features as JSON, and the place of each id."""
 
     ids: tuple[str, ...]
     features: tuple[Any, ...]
@@ -154,6 +154,7 @@ def _offers(
     return offers, codes, faults
 
 
+@lru_cache(maxsize=2**12)
 def _offer(text: str | None) -> Offer | str:
     """Return the actions of a row, or what is wrong with them."""
     try:
@@ -164,7 +165,7 @@ def _offer(text: str | None) -> Offer | str:
             f'[{{"id": "tea", "features": []}}] or ["tea"] ({error})'
         )
     pairs = [
-        (str(one.id), _array(one.features)) if isinstance(one, _Action) else (str(one), b"[]")
+        (str(one.id), one.features) if isinstance(one, _Action) else (str(one), b"[]")
         for one in actions
     ]
     places = {id: place for place, (id, _) in enumerate(pairs)}
@@ -181,17 +182,13 @@ def _part(offer: Offer, eligible: tuple[str, ...]) -> Offer:
     return Offer(ids, tuple(offer.features[place] for place in kept), places)
 
 
-def _array(features: msgspec.Raw) -> Any:
-    """Return the features of an action as a JSON array of objects; numbers are called x."""
-    return json_array(bytes(features))
-
-
-def json_array(text: bytes) -> bytes:
+def json_array(features: Any) -> bytes:
     """Return features as a JSON array of objects: an object alone, or numbers, are put into one.
 
     >>> json_array(b'{"age": 31}'), json_array(b"[0.5, 1]"), json_array(b"null")
     (b'[{"age": 31}]', b'[{"x":[0.5, 1]}]', b'[]')
     """
+    text = bytes(features)
     if text[:1] == b"{":
         return b"[%s]" % text
     if text == b"null":

@@ -26,9 +26,9 @@ class RatioSums:
         self.rounds += len(n)
         self.n += float(n.sum())
         self.d += float(d.sum())
-        self.nn += float(n @ n)
-        self.nd += float(n @ d)
-        self.dd += float(d @ d)
+        self.nn += float((n * n).sum())  # n @ n would wake the threads of a linear algebra library
+        self.nd += float((n * d).sum())
+        self.dd += float((d * d).sum())
         rest = np.concatenate([self._rest, np.stack([n, d], axis=1)])
         while len(rest) >= self._width:
             room = 2 * MOST - len(self._blocks)

@@ -1,0 +1,1 @@
+"""Whether intervals hold, and how fast logs are judged."""
