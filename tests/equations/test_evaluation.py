@@ -142,7 +142,7 @@ def test_a_sequence_centres_each_term_on_those_before_it() -> None:
     whole.add(xi)
     parts.add(xi[:1])
     parts.add(xi[1:])
-    centres = [0.5, 0.5 / 2, 2.5 / 3, 2.5 / 4]
+    centres = [0.5, 0, 1, 2 / 3]
     assert whole.variance == pytest.approx(sum((xi - centres) ** 2))
     assert parts == whole
     assert whole.bound(0.05) == 0.0

@@ -1,8 +1,10 @@
 """Intervals for a value V at which Σ (N − V D) is near 0: normal, bootstrap and empirical Bernstein."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
+from jaxtyping import Float
 from scipy.optimize import brentq
 from scipy.stats import norm
 
@@ -70,10 +72,8 @@ def bootstrap(sums: RatioSums, confidence: float, seed: int) -> Interval | None:
     if value is None or m < FEWEST:
         return None
     n, d = blocks.T
-    rng = generator(seed, Purpose.EVALUATE, "bootstrap")
-    counts = rng.multinomial(m, np.full(m, 1 / m), size=RESAMPLES).astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = counts @ np.stack([n, d, n * n, n * d, d * d], axis=1)
+        drawn = _counts(m, seed) @ np.stack([n, d, n * n, n * d, d * d], axis=1)
         values = drawn[:, 0] / drawn[:, 1]
         squares = drawn[:, 2] - 2 * values * drawn[:, 3] + values**2 * drawn[:, 4]
         t = (values - value) / (np.sqrt(np.maximum(squares, 0)) / np.abs(drawn[:, 1]))
@@ -84,3 +84,10 @@ def bootstrap(sums: RatioSums, confidence: float, seed: int) -> Interval | None:
     tail = (1 - confidence) / 2
     smallest, largest = np.quantile(t, [tail, 1 - tail])
     return value - float(largest) * deviation, value - float(smallest) * deviation
+
+
+@lru_cache(maxsize=2)
+def _counts(m: int, seed: int) -> Float[np.ndarray, "resamples blocks"]:
+    """Return how often each of m blocks is drawn in each resample; all estimates of a log share it."""
+    rng = generator(seed, Purpose.EVALUATE, "bootstrap")
+    return rng.multinomial(m, np.full(m, 1 / m), size=RESAMPLES).astype(float)

@@ -61,7 +61,7 @@ class LowerSequence:
         """Take the next ξ; ξ̂ is the mean of those before, within [0, 1]."""
         before = self.total + np.cumsum(xi) - xi
         counts = self.rounds + np.arange(len(xi))
-        centres = np.clip((_PRIOR + before) / (1 + counts), 0, 1)
+        centres = np.where(counts > 0, np.clip(before / np.maximum(counts, 1), 0, 1), _PRIOR)
         self.variance += float(((xi - centres) ** 2).sum())
         self.total += float(xi.sum())
         self.rounds += len(xi)
