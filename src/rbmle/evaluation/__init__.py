@@ -12,6 +12,7 @@ from rbmle.evaluation.logs import (
 from rbmle.evaluation.results import Estimate, Evaluation
 from rbmle.evaluation.rounds import Rounds
 from rbmle.evaluation.sequences import ValueSequence
+from rbmle.evaluation.warm_start import warm_start
 
 __all__ = [
     "Estimate",
@@ -25,5 +26,6 @@ __all__ = [
     "from_bandit_feedback",
     "open_log",
     "to_bandit_feedback",
+    "warm_start",
     "write_log",
 ]

@@ -40,7 +40,7 @@ def evaluate(
     doubtful is told by an EvaluationWarning, too.
     """
     how = Settings(estimators=estimators_of(estimators), **settings)
-    opened = _log(log)
+    opened = as_log(log)
     given = _named(policies)
     found = survey(
         opened,
@@ -64,7 +64,7 @@ def evaluate(
     return result
 
 
-def _log(given: Any) -> Log:
+def as_log(given: Any) -> Log:
     """Return a log, or what is given as one."""
     if hasattr(given, "batches"):
         return given
