@@ -30,6 +30,6 @@ def refuse_bandit_log(path: Path, names: Iterable[str]) -> None:
     raise DatasetError(
         f"{str(path)!r} looks like the log of a bandit (columns {', '.join(found)}): its rows tell the "
         "reward of the arm that was played, while an experiment needs the right class of every row; to "
-        "learn from a log, give it to Bandit.partial_fit(X, arms, rewards); if it is labelled data all "
-        f"the same, leave out what is not a feature: --drop {','.join([*rewards, *chances])}"
+        "judge policies on a log, use rbmle evaluate, and to learn from it Bandit.partial_fit; if it is "
+        f"labelled data all the same, leave out what is not a feature: --drop {','.join([*rewards, *chances])}"
     )
