@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from rbmle.core.contexts import per_arm
+from rbmle.engine.linear_regression import predict_then_learn
 from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged
 from rbmle.evaluation.intervals import bernstein, bootstrap, normal
 from rbmle.evaluation.overlap import Overlap
@@ -160,3 +162,48 @@ def test_a_sequence_is_narrow_around_the_value_at_last(estimator: str) -> None:
     low, high = sequence.interval(0.95)
     assert low < 0.2 < high
     assert high - low < 0.12
+
+
+def test_the_reward_model_is_adagrad_on_scaled_features() -> None:
+    """Against the same steps in NumPy, arms in two blocks; a round is predicted before it is learned."""
+    rng = np.random.default_rng(0)
+    X, blocks = rng.normal(size=(60, 3)) * [1, 100, 0.01], np.tile([0, 1], 30)
+    X[rng.random(X.shape) < 0.2] = 0
+    played, rewards = rng.integers(2, size=30), rng.random(30)
+    rows = per_arm(X, 3).rows._replace(blocks=blocks)
+    theta, squares, scales = (np.zeros((2, 4)) for _ in range(3))
+    found = np.empty(60)
+    sizes = np.full(30, 2)
+    predict_then_learn(rows, sizes, played, rewards, 0.5, theta, squares, scales, found)
+
+    slow, sums, most = (np.zeros((2, 4)) for _ in range(3))
+    for t in range(30):
+        for arm in (0, 1):
+            x = np.append(X[2 * t + arm], 0.0)
+            z = np.divide(x, most[arm], out=np.zeros(4), where=most[arm] > 0)
+            z /= math.sqrt(max(1, int(np.count_nonzero(x))))
+            z[3] = 1.0
+            assert found[2 * t + arm] == pytest.approx(slow[arm] @ z, abs=1e-12)
+        arm = played[t]
+        x = np.append(X[2 * t + arm], 0.0)
+        most[arm] = np.maximum(most[arm], np.abs(x))
+        z = np.divide(x, most[arm], out=np.zeros(4), where=most[arm] > 0)
+        z /= math.sqrt(max(1, int(np.count_nonzero(x))))
+        z[3] = 1.0
+        g = (found[2 * t + arm] - rewards[t]) * z
+        sums[arm] += g * g
+        slow[arm] -= 0.5 * np.divide(g, np.sqrt(sums[arm]), out=np.zeros(4), where=sums[arm] > 0)
+    np.testing.assert_allclose(theta, slow, atol=1e-12)
+
+
+def test_the_reward_model_learns_a_linear_reward_of_any_scale() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20_000, 3)) * [1, 1000, 0.001] + [0, 5000, 0]
+    rewards = 0.5 + 0.1 * X[:, 0] + 1e-4 * (X[:, 1] - 5000)
+    theta, squares, scales = (np.zeros((1, 4)) for _ in range(3))
+    found = np.empty(20_000)
+    ones, nobody = np.ones(20_000, np.int64), np.zeros(20_000, np.int64)
+    rows = per_arm(X, 3).rows
+    predict_then_learn(rows, ones, nobody, rewards, 0.5, theta, squares, scales, found)
+    late = slice(15_000, None)
+    assert np.mean((found - rewards)[late] ** 2) < 0.1 * np.var(rewards)

@@ -174,6 +174,7 @@ def test_missing_rewards_count_as_the_default_and_are_said() -> None:
         ({"actions": [ACTIONS, "tea", ACTIONS]}, "row 2: the actions are 'tea', but a JSON array"),
         ({"actions": [ACTIONS, "[]", ACTIONS]}, "row 2: the actions are '\\[\\]', but each"),
         ({"actions": [ACTIONS, None, ACTIONS]}, "row 2: the actions are None"),
+        ({"context": ["{}", '{"a": ', None]}, "row 2: the context is '{\"a\": ', but JSON is"),
         (
             {"eligible": pa.array([None, ["tea"], None])},
             "row 2: the arm is 'air', but the eligible",
@@ -183,7 +184,7 @@ def test_missing_rewards_count_as_the_default_and_are_said() -> None:
 def test_a_bad_row_stops_it_or_is_counted(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(LogFileError, match=why):
         evaluate(table(**changes), "uniform")
-    found, told = warned(table(**changes), "uniform", estimators="ips", skips_bad=True)
+    found, told = warned(table(**changes), "uniform", estimators="ips,dr", skips_bad=True)
     assert "BAD ROWS. 1 rows were left out; the first: row 2" in told
     assert found["uniform", "ips"].n == 2
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from rbmle.evaluation.logs.reading import Reading
 from rbmle.evaluation.logs.table import Log, LogBatch
@@ -32,6 +32,7 @@ class _Action(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(list[_Action | str | int]).decode
+_validate = msgspec.json.Decoder(list[Any] | dict[str, Any]).decode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +109,9 @@ def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds
             arms[row], offers[offered[row]], float(propensities[row]), float(rewards[row])
         )
         reading.fault(f"{batch.unit} {batch.numbers[row]}", why)
+    contexts = _contexts(table, batch, is_good, reading)
     reading.unrewarded += int((is_unrewarded & is_good).sum())
     sizes = np.array([len(offer.ids) for offer in offers], np.int64)
-    contexts = table["context"] if "context" in table.schema.names else None
     return Rounds(
         numbers=batch.numbers[is_good],
         contexts=contexts
@@ -123,6 +124,24 @@ def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds
         propensities=propensities[is_good],
         rewards=rewards[is_good],
     )
+
+
+def _contexts(
+    table: pa.RecordBatch, batch: LogBatch, is_good: Bool[np.ndarray, " rounds"], reading: Reading
+) -> pa.Array | None:
+    """Return the contexts, or None if they were not asked for; rows whose context is no JSON are not good."""
+    if "context" not in table.schema.names:
+        return None
+    contexts = pc.fill_null(table["context"], "[]")
+    for row, text in enumerate(contexts.to_pylist()):
+        try:
+            _validate(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            if is_good[row]:
+                why = f"the context is {_short(text)}, but JSON is expected: an object or an array"
+                reading.fault(f"{batch.unit} {batch.numbers[row]}", why)
+                is_good[row] = False
+    return contexts
 
 
 def _offers(
