@@ -165,6 +165,29 @@ def test_dsjson_of_personalizer_is_read(tmp_path: Path) -> None:
     assert row["time"].isoformat() == "2021-05-31T12:00:00.123000+00:00"
 
 
+def test_actions_that_are_offered_twice_are_told_apart(tmp_path: Path) -> None:
+    """As in VW's own test/train-sets/decisionservice.json."""
+    action = {
+        "_tag": "a",
+        "i": {"constant": 1, "id": "a"},
+        "j": [{"_title": "t"}, {"Tags": {"x": 1}}],
+    }
+    line = {
+        "_label_cost": 0,
+        "_label_probability": 0.5,
+        "_label_Action": 2,
+        "_labelIndex": 1,
+        "c": {"_synthetic": False, "Geo": {"_cf": "8", "city": "Oakland"}, "_multi": [action] * 2},
+        "VWState": {"m": "m"},
+    }
+    (tmp_path / "log.json").write_text(json.dumps(line))
+    (row,) = rows(open_log(tmp_path / "log.json"))
+    assert row["context"] == [{"Geo": {"city": "Oakland"}}]
+    assert [one["id"] for one in row["actions"]] == ["a", "a#2"]
+    assert (row["arm"], row["reward"], row["event_id"]) == ("a#2", 0.0, "1")
+    assert row["actions"][0]["features"] == [{"Tags": {"x": 1}}]
+
+
 def test_text_of_vowpal_wabbit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "log.vw"
     path.write_text(

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from rbmle.evaluation.errors import LogFileError
-from rbmle.evaluation.logs.lines import Parsed, TextRow, objects, rows_of
+from rbmle.evaluation.logs.lines import Parsed, TextRow, distinct, objects, rows_of
 from rbmle.evaluation.logs.reading import Reading
 
 SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them
@@ -48,10 +48,12 @@ def _row(line: dict[str, Any], number: int) -> TextRow:
         raise _Unclear(
             f"pdrop is {line['pdrop']!r}: other lines were dropped at random, and are missing"
         )
-    actions: list[dict[str, Any]] = [
-        {"id": _id(action, place), "features": _flat(action)}
-        for place, action in enumerate(features["_multi"], 1)
-    ]
+    actions = distinct(
+        [
+            {"id": _id(action, place), "features": _flat(action)}
+            for place, action in enumerate(features["_multi"], 1)
+        ]
+    )
     chosen = line.get("_labelIndex", line.get("_label_Action", 0) - 1)
     if type(chosen) is not int or not 0 <= chosen < len(actions):
         raise _Unclear(f"_labelIndex is {chosen!r}, but there are {len(actions)} actions")

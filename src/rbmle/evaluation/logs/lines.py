@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -106,6 +107,21 @@ def objects(features: Any) -> list[dict[str, Any]]:
     if isinstance(features, dict):
         return [features]
     return features if isinstance(features[0], dict) else [{"x": features}]
+
+
+def distinct(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return actions whose ids differ: logs of Personalizer offer the same article twice.
+
+    >>> [action["id"] for action in distinct([{"id": "a"}, {"id": "b"}, {"id": "a"}])]
+    ['a', 'b', 'a#2']
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for action in actions:
+        id = action["id"]
+        seen[id] += 1
+        found.append(action if seen[id] == 1 else {**action, "id": f"{id}#{seen[id]}"})
+    return found
 
 
 def _batch(kept: list[tuple[int, TextRow]], columns: Sequence[str] | None) -> LogBatch:

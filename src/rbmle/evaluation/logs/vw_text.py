@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from rbmle.evaluation.errors import LogFileError
-from rbmle.evaluation.logs.lines import Parsed, TextRow, objects, rows_of
+from rbmle.evaluation.logs.lines import Parsed, TextRow, distinct, objects, rows_of
 from rbmle.evaluation.logs.reading import Reading
 
 _UNWRITABLE = re.compile(r"[\s:|]")  # which separate, and cannot be part of a name
@@ -47,7 +47,7 @@ def _row(block: list[str], number: int) -> TextRow | None:
     """Return the decision of a block, None if it has no label; raise ValueError for what is no decision."""
     context: list[dict[str, Any]] = []
     actions: list[dict[str, Any]] = []
-    chosen: tuple[str, float, float] | None = None
+    chosen: tuple[int, float, float] | None = None  # its place, reward and propensity
     for line in block:
         head, bar, rest = line.strip().partition("|")
         if not bar:
@@ -62,11 +62,12 @@ def _row(block: list[str], number: int) -> TextRow | None:
             if chosen is not None:
                 raise ValueError("two actions have a label, but one was played")
             _, cost, probability = _label(words[0])
-            chosen = actions[-1]["id"], 0.0 - cost, probability
+            chosen = len(actions) - 1, 0.0 - cost, probability
     if chosen is None:
         return None
-    arm, reward, propensity = chosen
-    return TextRow(str(number), None, context, actions, arm, propensity, reward)
+    place, reward, propensity = chosen
+    actions = distinct(actions)
+    return TextRow(str(number), None, context, actions, actions[place]["id"], propensity, reward)
 
 
 def _is_tagged(head: str, words: list[str]) -> bool:
