@@ -7,17 +7,6 @@ from rbmle.core.errors import SettingError
 
 # The packages an extra brings, by the names they are imported under.
 EXTRAS = {
-    "experiments": (
-        "joblib",
-        "matplotlib",
-        "msgspec",
-        "pandas",
-        "pyarrow",
-        "rich",
-        "scipy",
-        "sklearn",
-        "typer",
-    ),
     "serve": (
         "apsw",
         "httptools",
@@ -30,6 +19,17 @@ EXTRAS = {
         "structlog",
         "typer",
         "uvicorn",
+    ),
+    "experiments": (
+        "joblib",
+        "matplotlib",
+        "msgspec",
+        "pandas",
+        "pyarrow",
+        "rich",
+        "scipy",
+        "sklearn",
+        "typer",
     ),
     "postgres": ("psycopg",),
 }
