@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,20 +18,47 @@ PLAIN = ("actions", "arm", "propensity", "reward", "eligible")  # columns that n
 ALL = ("context", *PLAIN)
 
 
-class Offer(NamedTuple):
-    """The arms of a round, their features as JSON, and the place of each id."""
+_NONE = msgspec.Raw(b"[]")
 
-    ids: tuple[str, ...]
-    features: tuple[Any, ...]
-    places: dict[str, int]
+
+class _Id(msgspec.Struct, gc=False):
+    id: str
 
 
 class _Action(msgspec.Struct):
     id: str | int
-    features: msgspec.Raw = msgspec.Raw(b"[]")
+    features: msgspec.Raw = _NONE
 
 
+_decode_ids = msgspec.json.Decoder(list[_Id]).decode
 _decode = msgspec.json.Decoder(list[_Action | str | int]).decode
+
+
+class Offer(msgspec.Struct, gc=False, frozen=True):
+    """The arms of a round; there are millions, so it is no more than two texts until features are read."""
+
+    ids: tuple[str, ...]
+    text: str = "[]"  # JSON of the actions
+
+    @property
+    def features(self) -> list[Any]:
+        """Return the features of each arm as JSON."""
+        found = {
+            str(one.id if isinstance(one, _Action) else one): one.features
+            if isinstance(one, _Action)
+            else _NONE
+            for one in _decode(self.text)
+        }
+        return [found[id] for id in self.ids]
+
+    def place(self, arm: str | None) -> int:
+        """Return the place of an arm, -1 if it was not offered."""
+        try:
+            return self.ids.index(arm)
+        except ValueError:
+            return -1
+
+
 _validate = msgspec.json.Decoder(list[Any] | dict[str, Any]).decode
 
 
@@ -96,7 +123,7 @@ def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds
     offers, offered, faults = _offers(table)
     arms = table["arm"].to_pylist()
     played = np.array(
-        [offers[k].places.get(arm, -1) for k, arm in zip(offered.tolist(), arms, strict=True)],
+        [offers[k].place(arm) for k, arm in zip(offered.tolist(), arms, strict=True)],
         np.int64,
     )
     propensities = table["propensity"].to_numpy(zero_copy_only=False)
@@ -158,7 +185,7 @@ def _offers(
         found = _offer(text)
         if isinstance(found, str):
             faults[code] = found
-            found = Offer((), (), {})
+            found = Offer(())
         offers.append(found)
     lengths = pc.list_value_length(table["eligible"])
     some = pc.fill_null(lengths, -1).to_numpy()
@@ -177,28 +204,24 @@ def _offers(
 def _offer(text: str | None) -> Offer | str:
     """Return the actions of a row, or what is wrong with them."""
     try:
-        actions = _decode("" if text is None else text)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        return (
-            f"the actions are {_short(text)}, but a JSON array is expected, as in "
-            f'[{{"id": "tea", "features": []}}] or ["tea"] ({error})'
-        )
-    pairs = [
-        (str(one.id), one.features) if isinstance(one, _Action) else (str(one), b"[]")
-        for one in actions
-    ]
-    places = {id: place for place, (id, _) in enumerate(pairs)}
-    if len(places) != len(pairs) or not pairs:
+        ids = [one.id for one in _decode_ids(text or "")]  # far quicker than all of it
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        try:
+            others = _decode(text or "")
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return (
+                f"the actions are {_short(text)}, but a JSON array is expected, as in "
+                f'[{{"id": "tea", "features": []}}] or ["tea"] ({error})'
+            )
+        ids = [str(one.id if isinstance(one, _Action) else one) for one in others]
+    if len(set(ids)) != len(ids) or not ids:
         return f"the actions are {_short(text)}, but each has an id of its own, and there is at least one"
-    return Offer(tuple(places), tuple(features for _, features in pairs), places)
+    return Offer(tuple(ids), text or "")
 
 
 def _part(offer: Offer, eligible: tuple[str, ...]) -> Offer:
     """Return an offer of some of the actions."""
-    kept = [place for id, place in offer.places.items() if id in eligible]
-    ids = tuple(offer.ids[place] for place in kept)
-    places = {id: place for place, id in enumerate(ids)}
-    return Offer(ids, tuple(offer.features[place] for place in kept), places)
+    return Offer(tuple(id for id in offer.ids if id in eligible), offer.text)
 
 
 def json_array(features: Any) -> bytes:
@@ -218,7 +241,7 @@ def json_array(features: Any) -> bytes:
 
 def _why(arm: str | None, offer: Offer, propensity: float, reward: float) -> str:
     """Return what is wrong with a row."""
-    if arm not in offer.places:
+    if arm not in offer.ids:
         ids = ", ".join(map(repr, offer.ids[:8])) or "none"
         return f"the arm is {arm!r}, but the eligible actions are {ids}"
     if not 0 < propensity <= 1 and not np.isnan(propensity):

@@ -43,11 +43,9 @@ def _seen(bandit: Bandit, rounds: Rounds) -> Any:
     assert rounds.contexts is not None
     contexts = [msgspec.json.decode(text) for text in rounds.contexts.to_pylist()]
     if bandit.encoding is Encoding.PER_ARM:
+        own = {k: rounds.offers[k].features for k in set(rounds.offered.tolist())}
         pairs = zip(contexts, rounds.offered.tolist(), rounds.played.tolist(), strict=True)
-        return [
-            (objects(x), objects(msgspec.json.decode(rounds.offers[k].features[place])))
-            for x, k, place in pairs
-        ]
+        return [(objects(x), objects(msgspec.json.decode(own[k][place]))) for x, k, place in pairs]
     if isinstance(contexts[0], list) and contexts[0] and isinstance(contexts[0][0], dict):
         return [{name: part for item in x for name, part in item.items()} for x in contexts]
     return contexts if isinstance(contexts[0], dict) else np.array(contexts, float)
