@@ -1,4 +1,4 @@
-"""Logs of decisions: `rbmle log export`, `rbmle log verify` and `rbmle log convert`."""
+"""Logs of decisions: `rbmle log export`, `import`, `verify` and `convert`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,11 +11,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from rbmle.cli.app import app
+from rbmle.cli.extras import require
 from rbmle.core.errors import SettingError
 from rbmle.service.log.opening import LOG_FILE
 
 if TYPE_CHECKING:
     from rbmle.evaluation.logs import Log as DecisionLog
+    from rbmle.evaluation.logs import Reading
     from rbmle.service.exports.checks import Survey
     from rbmle.service.log.base import Log
 
@@ -23,7 +25,7 @@ SHOWN = 100  # problems; the rest are counted
 SELDOM = 500  # records between two looks at the progress
 
 commands = typer.Typer(no_args_is_help=True)
-app.add_typer(commands, name="log", help="Export, verify or convert logs of decisions.")
+app.add_typer(commands, name="log", help="Export, import, verify or convert logs of decisions.")
 
 DataFolder = Annotated[Path | None, typer.Option("--data", help="The folder of rbmle serve.")]
 LogURL = Annotated[
@@ -87,6 +89,37 @@ def verify_log(data: DataFolder = None, log: LogURL = None) -> None:
         _say("The log is sound.", console)
 
 
+@commands.command("import")
+def import_log(
+    log: Annotated[Path, typer.Argument(help="Decisions of another system, or an export.")],
+    data: Annotated[Path, typer.Option(help="The folder of the service that begins with them.")],
+    source: Annotated[
+        str | None, typer.Option("--from", help="parquet, csv, dsjson or vw; else by the suffix.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings of the service, as rbmle serve takes them.")
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
+) -> None:
+    """Begin a service with decisions that were made before: it learns them at its first start.
+
+    Each needs a time and the probability of the chosen action, as exports of Personalizer have them.
+    """
+    require("serve")
+    from rbmle.evaluation.logs import Reading
+    from rbmle.service.imports import import_decisions
+    from rbmle.service.settings import read_settings
+
+    console, reading = Console(), Reading(skips_bad=skip_bad)
+    start = read_settings(config, {"data": str(data)}).start()
+    with logged(log, source) as opened, console.status("0 decisions") as status:
+        done = import_decisions(
+            opened, data, start, reading, lambda done: status.update(f"{done:,} decisions")
+        )
+    _say(f"{done:,} decisions are in {data}; rbmle serve --data {data} learns them.", console)
+    _say_left_out(reading, console)
+
+
 @commands.command("convert")
 def convert_log(
     log: Annotated[Path, typer.Argument(help="The log: a file, or the folder of rbmle serve.")],
@@ -112,6 +145,11 @@ def convert_log(
             step=lambda rows: status.update(f"{rows:,} decisions"),
         )
     _say(f"{rows:,} decisions are in {out}.", console)
+    _say_left_out(reading, console)
+
+
+def _say_left_out(reading: "Reading", console: Console) -> None:
+    """Tell how many rows were left out, if any were."""
     for count, what in (
         (reading.bad, "bad rows"),
         (reading.unlabelled, "decisions without a label"),

@@ -42,8 +42,11 @@ class Start:
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
-def begin(log: Log, start: Start, notify: Callable[[str], None]) -> None:
-    """Write what a new log begins with, or what is to change in an old one; `notify` is given what is not."""
+def begin(log: Log, start: Start, notify: Callable[[str], None], *, at: int | None = None) -> None:
+    """Write what a new log begins with, or what is to change in an old one; `notify` is given what is not.
+
+    `at` is the time of the records in milliseconds, if it is not now.
+    """
     before = settings_of(log)
     policy = start.policy or default_policy()
     model = before.model or ModelSettings(
@@ -74,8 +77,8 @@ def begin(log: Log, start: Start, notify: Callable[[str], None]) -> None:
             "rid of this message, take these settings out of the file, or make them the same."
         )
     if records:
-        now = time.time_ns() // 1_000_000
-        rows = [Row(kind_of(record), OPERATOR, None, now, encoded(record)) for record in records]
+        then = time.time_ns() // 1_000_000 if at is None else at
+        rows = [Row(kind_of(record), OPERATOR, None, then, encoded(record)) for record in records]
         log.append(rows)
 
 
