@@ -20,7 +20,7 @@ from rbmle import (
     Regression,
     Uniform,
 )
-from rbmle.core.contexts import per_arm
+from rbmle.core.contexts import disjoint, per_arm
 from rbmle.core.errors import (
     ArmError,
     ContextError,
@@ -354,8 +354,18 @@ def test_a_reward_that_the_likelihood_excludes_is_refused() -> None:
         bandit.learn([1.0], arm=0, reward=5)
     with pytest.raises(RewardError, match=r"got -0\.5"):
         bandit.partial_fit([[1.0], [1.0]], [0, 1], [1.0, -0.5])
+    with pytest.raises(RewardError, match="between 0 and 1"):
+        bandit.learn_all(disjoint([1.0], np.array([0]), 1), [1.5])
     assert bandit.round == 0
     bandit.learn([1.0], arm=0, reward=0.25)
+
+
+def test_a_reward_that_no_network_survives_is_refused() -> None:
+    bandit = Bandit(NeuralUCB(), arms=2, features=1)
+    with pytest.raises(RewardError, match=r"at most 1e\+09 in size, got -1e\+20; scale"):
+        bandit.learn([1.0], arm=0, reward=-1e20)
+    bandit.learn([1.0], arm=0, reward=1e9)
+    assert np.isfinite(bandit.decide([1.0]).indices).all()
 
 
 def test_a_decision_of_another_bandit_is_refused() -> None:

@@ -163,6 +163,16 @@ class NeverLearns(Honest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentiatesRewards(Honest):
+    """Learns from the exponentials of rewards, as weights of multiplicative updates are made."""
+
+    def update(self, state: RidgeState, seen: Observation, rng: np.random.Generator) -> None:
+        with np.errstate(over="ignore"):
+            exponential = replace(seen, reward=float(np.exp(seen.reward)))
+        self.model.update_all(state, Batch.of(exponential, rng))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetsWhenItGrows(Honest):
     """Starts anew for a new arm."""
 
@@ -256,6 +266,7 @@ LIARS: tuple[tuple[str, Any, type[Bandit]], ...] = (
     ("a_batch_is_learned_as_its_observations_one_by_one", LearnsBatchesBackwards(), Bandit),
     ("repr_rebuilds_the_policy", HidesASetting(boldness=1.0), Bandit),
     ("it_learns", NeverLearns(), Bandit),
+    ("the_largest_rewards_leave_the_index_finite", ExponentiatesRewards(), Bandit),
     ("bad_input_is_refused_and_leaves_the_state_as_it_was", Honest(), LearnsBeforeItChecks),
     ("bad_input_is_refused_and_leaves_the_state_as_it_was", Honest(), TakesAnyReward),
     ("a_new_arm_leaves_the_others_as_they_were", ForgetsWhenItGrows(), Bandit),

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from rbmle.core.arms import Arms
-from rbmle.core.checks import ANY, encoding_of, policy_of, probability, rewards_of, whole_number
+from rbmle.core.checks import encoding_of, policy_of, probability, rewards_of, whole_number
 from rbmle.core.encoding import Encoder, encoder_for
 from rbmle.core.errors import SettingError
 from rbmle.core.learning import Learner
 from rbmle.core.offers import Offers
-from rbmle.core.policy import LimitsRewards, Policy, Predicts, has
+from rbmle.core.policy import Policy, Predicts, has, limits_of
 from rbmle.core.types import ArmId, Chosen, Contexts, Decision, Encoding
 from rbmle.core.weighing import Rule, rank, weigh_all
 
@@ -67,7 +67,7 @@ class Bandit:
         if arms is None and self.encoding is Encoding.DISJOINT:
             raise SettingError("`arms` is missing; give their ids or their number, as in arms=5")
         named = None if arms is None else Arms.of(arms)
-        self._limits = self.policy.rewards if has(self.policy, LimitsRewards) else ANY
+        self._limits = limits_of(self.policy)
         self._usual = Rule(seed=self.seed, floor=self.floor, draws=self.draws)
         self._offers = Offers(encoding=self.encoding, encoder=self.encoder)
         self.learner = Learner.start(self.policy, self.encoder, named, self.seed, self.encoding)
@@ -215,7 +215,7 @@ class Bandit:
         remembered. A policy that is not trained in steps learns all alike.
         """
         self._offers.check(contexts, len(rewards))
-        self.learner.learn(lambda _: contexts, rewards_of(rewards), is_fitted)
+        self.learner.learn(lambda _: contexts, rewards_of(rewards, self._limits), is_fitted)
 
     def partial_fit(
         self, X: Any, arms: Sequence[ArmId], rewards: Sequence[float] | np.ndarray

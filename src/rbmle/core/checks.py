@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from rbmle.core.errors import RewardError, SettingError
-from rbmle.core.policy import Policy
+from rbmle.core.policy import LARGEST_REWARD, Policy
 from rbmle.core.types import Encoding
-
-ANY = (-math.inf, math.inf)
 
 
 def policy_of(given: Any) -> Policy[Any]:
@@ -51,14 +49,14 @@ def probability(name: str, value: Any) -> float:
 
 
 def rewards_of(
-    given: Sequence[float | None] | np.ndarray, limits: tuple[float, float] = ANY
+    given: Sequence[float | None] | np.ndarray, limits: tuple[float, float]
 ) -> np.ndarray:
     """Return rewards as numbers, or raise RewardError; limits are the smallest and the largest there can be."""
     low, high = limits
     try:
         if len(given) == 1:
             only = float(given[0])  # type: ignore[arg-type]  # it may be None
-            if low <= only <= high and math.isfinite(only):
+            if low <= only <= high:
                 return np.array([only])
         rewards = np.array(given, np.float64)
     except (TypeError, ValueError):
@@ -70,9 +68,15 @@ def rewards_of(
         )
     is_outside = (rewards < low) | (rewards > high)
     if is_outside.any():
+        bad = rewards[is_outside][0]
+        if abs(bad) > LARGEST_REWARD:
+            raise RewardError(
+                f"a reward must be at most {LARGEST_REWARD:g} in size, got {bad:g}; scale the rewards, "
+                "all of them by the same factor"
+            )
         raise RewardError(
-            f"a reward must be between {low:g} and {high:g} for this policy's likelihood, got "
-            f"{rewards[is_outside][0]:g}; scale the rewards, or use Regression(likelihood=Gaussian())"
+            f"a reward must be between {low:g} and {high:g} for this policy's likelihood, got {bad:g}; "
+            "scale the rewards, or use Regression(likelihood=Gaussian())"
         )
     return rewards
 

@@ -9,6 +9,7 @@ from rbmle.core.types import Batch, Contexts, Indices, Observation, Probabilitie
 
 State = TypeVar("State")
 Capability = TypeVar("Capability")
+LARGEST_REWARD = 1e9  # with larger ones, networks in single precision diverge
 
 
 @runtime_checkable
@@ -117,6 +118,18 @@ def has(policy: object, capability: type[Capability]) -> TypeGuard[Capability]:
     (True, False)
     """
     return _has(type(policy), capability)  # type: ignore[arg-type]  # a class is hashable
+
+
+def limits_of(policy: Policy[Any]) -> tuple[float, float]:
+    """Return the smallest and the largest reward that a policy can learn from.
+
+    >>> from rbmle import LinUCB, NeuFastCB
+    >>> limits_of(LinUCB()), limits_of(NeuFastCB())
+    ((-1000000000.0, 1000000000.0), (0.0, 1.0))
+    """
+    any_reward = (-LARGEST_REWARD, LARGEST_REWARD)
+    low, high = policy.rewards if has(policy, LimitsRewards) else any_reward
+    return max(low, -LARGEST_REWARD), min(high, LARGEST_REWARD)
 
 
 @cache

@@ -7,10 +7,11 @@ import numpy as np
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.errors import RBMLEError
-from rbmle.core.policy import Policy
+from rbmle.core.policy import Policy, limits_of
 from rbmle.policies.uniform import Uniform
 from rbmle.testing.playing import FEATURES, content, regret_of, require, trained
 
+ROUNDS = 40  # with the largest rewards
 SHORTEST = 20  # characters of a message that says what is wrong, what was expected, and what to do
 
 
@@ -18,6 +19,17 @@ def it_learns(policy: Policy[Any], make: type[Bandit]) -> None:
     """Less than half the regret of uniform play, on a problem that a line separates."""
     ours, theirs = regret_of(policy, make), regret_of(Uniform(), make)
     require(ours < 0.5 * theirs, f"the regret is {ours:g}; that of uniform play is {theirs:g}")
+
+
+def the_largest_rewards_leave_the_index_finite(policy: Policy[Any], make: type[Bandit]) -> None:
+    """The smallest and the largest reward that it takes, in turn: it goes on to decide."""
+    bandit, rng = make(policy, arms=3, features=FEATURES, seed=0), np.random.default_rng(0)
+    limits = limits_of(policy)
+    for t in range(ROUNDS):
+        decision = bandit.decide(rng.normal(size=FEATURES))
+        bandit.learn(decision, limits[t % 3 > 0])
+    indices = bandit.decide(np.ones(FEATURES)).indices
+    require(bool(np.isfinite(indices).all()), f"after rewards of {limits} the index is {indices}")
 
 
 def bad_input_is_refused_and_leaves_the_state_as_it_was(
@@ -53,6 +65,7 @@ def _attempts(bandit: Bandit) -> dict[str, Callable[[], Any]]:
         "an eligible arm that is none": lambda: bandit.decide(good, eligible=[77]),
         "a reward of NaN": lambda: bandit.learn(decision, np.nan),
         "an infinite reward": lambda: bandit.learn(decision, np.inf),
+        "a reward of 1e20": lambda: bandit.learn(decision, 1e20),
         "a text as reward": lambda: bandit.learn(decision, "much"),  # type: ignore[arg-type]  # the point of it
         "an arm that is none": lambda: bandit.learn(good, arm=77, reward=1.0),
         "a reward without an arm": lambda: bandit.learn(good, reward=1.0),

@@ -27,6 +27,7 @@ PROMISES: tuple[Promise, ...] = (
     runs.a_batch_is_learned_as_its_observations_one_by_one,
     runs.repr_rebuilds_the_policy,
     learning.it_learns,
+    learning.the_largest_rewards_leave_the_index_finite,
     learning.bad_input_is_refused_and_leaves_the_state_as_it_was,
     indices.a_new_arm_leaves_the_others_as_they_were,
     indices.probabilities_are_a_distribution,

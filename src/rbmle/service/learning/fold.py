@@ -166,7 +166,8 @@ class Fold:
             return
         contexts = self.model.played([(one.decided, one.play) for one in settled], self.bandit)
         rewards = np.array([one.reward for one in settled])
-        self.bandit.learn_all(contexts, rewards, is_fitted=is_fitted)
+        # A late reward corrects what was learned before it came, and may be outside what one reward can be.
+        self.bandit.learner.learn(lambda _: contexts, rewards, is_fitted)
 
     def leave(self, event: str, pending: Pending) -> None:
         """Learn nothing from what was not shown or is waited for no more."""
