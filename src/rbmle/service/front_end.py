@@ -17,13 +17,14 @@ from rbmle.core.errors import RBMLEError
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.decider import Decider, answer_of
 from rbmle.service.deciding.follower import Follower
-from rbmle.service.deciding.requests import EventAnswer, StatusAnswer
+from rbmle.service.deciding.requests import EventAnswer, RequestError, RewardRequest, StatusAnswer
 from rbmle.service.learning.checkpoints import folded
 from rbmle.service.learning.events import Pending, Settled
 from rbmle.service.learning.joining import Joiner
 from rbmle.service.learning.model import ModelSettings, saved
 from rbmle.service.learning.published import Published
 from rbmle.service.learning.report import Report
+from rbmle.service.learning.reward_range import check_rewards, reward_range
 from rbmle.service.learning.start import WrittenSettings, settings_of
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import LogUnavailable
@@ -114,7 +115,9 @@ class FrontEnd:
         """Write a new configuration; decisions here follow it once it is stored.
 
         With the seq of the one that it is to follow, it is a DuplicateRequest if another one does already.
+        Raise SettingError for rewards that the policy cannot learn from.
         """
+        _check_rewards(self._settings.model, configuration)
         request = None if after is None else f"configuration:{after}"
         stored = self.decider.append(Configured(configuration=configuration.to_json()), request)
 
@@ -128,7 +131,11 @@ class FrontEnd:
         return stored
 
     def remodel(self, model: ModelSettings) -> "Future[int]":
-        """Begin another model; it is that of the service once it is stored, and decides once published."""
+        """Begin another model; it is that of the service once it is stored, and decides once published.
+
+        Raise SettingError if it cannot learn from the rewards of this service.
+        """
+        _check_rewards(model, self._settings.configuration)
         stored = self.decider.append(Modelled(settings=model.to_json()))
 
         def follow(done: "Future[int]") -> None:
@@ -137,6 +144,20 @@ class FrontEnd:
 
         stored.add_done_callback(follow)
         return stored
+
+    def check_reward(self, request: RewardRequest) -> None:
+        """Raise RequestError for a reward that the policy cannot learn from."""
+        if self._settings.model is None:
+            return
+        policy = self._settings.model.policy
+        low, high = reward_range(policy)
+        for slot, value in request.values.items():
+            if not low <= value <= high:
+                raise RequestError(
+                    ("values", slot),
+                    f"the reward is {value}; it must be from {low:g} to {high:g} for the likelihood of this "
+                    f"service's policy, {type(policy).__name__}",
+                )
 
     def reset(self) -> "Future[int]":
         """Begin the same model anew."""
@@ -248,6 +269,12 @@ class _Joined:
 
     def leave(self, event: str, pending: Pending) -> None:
         """Forget an event that was not shown."""
+
+
+def _check_rewards(model: ModelSettings | None, configuration: ServiceConfiguration | None) -> None:
+    """Raise SettingError if events could be worth what a policy cannot learn from, as far as both are known."""
+    if model is not None and configuration is not None:
+        check_rewards(model.policy, configuration)
 
 
 def _now() -> Stored:

@@ -6,12 +6,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from rbmle.policies.specification import policy_with
 from rbmle.service.api.base import MOST_BYTES, Reply, Request
 from rbmle.service.api.batches import MOST
 from rbmle.service.api.dialects import resolve
@@ -19,7 +21,7 @@ from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.submit import MOST_QUEUED
 from rbmle.service.log.errors import LogUnavailable
 from tests.service.serving import Site, rank_body, serving
-from tests.services import PATIENCE, wait_until
+from tests.services import PATIENCE, SMALL, wait_until
 
 NATIVE = "/v1/rank"
 PATHS = [
@@ -240,6 +242,20 @@ BAD_REWARDS = [
     b'{"slots": {}}',
     b'{"slots": {"": 1}, "more": "\xff"}',
 ]
+
+
+def test_a_reward_that_the_likelihood_excludes_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path) as site:
+        model = site.service.model
+        bernoulli = policy_with("neural-ucb", f"{SMALL} model.likelihood=bernoulli")
+        site.service.remodel(replace(model, policy=bernoulli)).result(PATIENCE)
+        before = site.gate.log.last()
+        for path in ("/v1/events/e/reward", "/personalizer/v1.0/events/e/reward"):
+            reply = site.reply(post(b'{"value": -0.5}', path))
+            assert reply.status == 400
+            assert b"the reward is -0.5; it must be from 0 to 1 for the likelihood" in reply.body
+            assert site.reply(post(b'{"value": 0.5}', path)).status == 204
+        assert stored_since(site, before) == 2
 
 
 @pytest.mark.parametrize(("path", "good"), REWARDS)

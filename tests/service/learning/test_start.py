@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rbmle.core.errors import SettingError
-from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.configuration import Aggregation, ServiceConfiguration
 from tests.services import (
     PATIENCE,
     Service,
@@ -54,3 +54,24 @@ def test_the_configuration_of_a_start_is_for_the_first_one(tmp_path: Path) -> No
     assert "default_reward" not in line  # the file does not have it
     with Service(replace(start, configuration=changed), notify=said.append):
         assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [
+        (ServiceConfiguration(default_reward=-0.5), "`default_reward` is -0.5, but .* from 0 to 1"),
+        (ServiceConfiguration(reward_aggregation=Aggregation.SUM), "'sum', but .* use 'earliest'"),
+    ],
+)
+def test_rewards_that_the_likelihood_excludes_cannot_be_configured(
+    tmp_path: Path, configuration: ServiceConfiguration, message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        Service(small_start(tmp_path, "neu-fast-cb", configuration=configuration), notify=print)
+    with running(small_start(tmp_path, "neu-fast-cb")) as service:
+        with pytest.raises(SettingError, match=message):
+            service.configure(configuration)
+        default = ServiceConfiguration(default_reward=0.5)
+        service.configure(default).result(PATIENCE)
+        busy(service, 4)
+        learned(service)

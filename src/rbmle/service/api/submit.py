@@ -156,6 +156,7 @@ class Api:
 
     def _reward(self, call: PendingRequest, reward: RewardRequest) -> None:
         decider = self._service.decider
+        self._service.check_reward(reward)
         row = decider.reward_row(reward, call.key)
         self._append(call, row, lambda: decider.check_rewarded(reward, call.key))
 

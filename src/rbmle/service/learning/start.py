@@ -12,6 +12,7 @@ from rbmle.core.policy import Policy
 from rbmle.features import Hashing
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning.model import ModelSettings, default_featuriser, default_policy
+from rbmle.service.learning.reward_range import check_rewards
 from rbmle.service.log.base import Log, Row
 from rbmle.service.log.records import (
     OPERATOR,
@@ -46,6 +47,7 @@ def begin(log: Log, start: Start, notify: Callable[[str], None], *, at: int | No
     """Write what a new log begins with, or what is to change in an old one; `notify` is given what is not.
 
     `at` is the time of the records in milliseconds, if it is not now.
+    Raise SettingError for a model that cannot be begun, or not with these rewards.
     """
     before = settings_of(log)
     policy = start.policy or default_policy()
@@ -60,6 +62,9 @@ def begin(log: Log, start: Start, notify: Callable[[str], None], *, at: int | No
     }
     wanted = replace(model, **{name: part for name, part in parts.items() if part is not None})
     records: list[Record] = []
+    if wanted != before.model or before.configuration is None:
+        configuration = before.configuration or start.configuration or ServiceConfiguration()
+        check_rewards(wanted.policy, configuration)
     if wanted != before.model:
         if before.model is not None and not start.is_new_model:
             raise SettingError(
