@@ -9,7 +9,7 @@ class Mixture:
     """b(z) = (z²/2 + log(1 + eᶻ))/2, the mean of the two.
 
     The paper adds the two log-likelihoods, −½(f − r)² + r f − log(1 + eᶠ) = 2 (r f − b(f)) + const:
-    half of it is canonical in r, and has the same maximiser at half the step size and half the bias.
+    half of it is canonical in r. With half the λ, half the α and twice the η, all else is as with the sum.
     """
 
     @staticmethod
