@@ -355,6 +355,12 @@ def test_many_integers_of_many_scales_are_no_image() -> None:
     np.testing.assert_allclose(last, soft(1.349 / 2 * np.array([-2, -1, 0, 1, 2])), rtol=1e-6)
 
 
+def test_paired_rows_are_those_of_the_paper_twice_at_the_same_length() -> None:
+    X = preprocess(table(a=[3.0, 1.0], c=["z", "y"]), "paired").X
+    np.testing.assert_allclose(X[0], np.array([3, 1, 3, 1]) / 20**0.5, rtol=1e-6)
+    np.testing.assert_allclose(X[1], np.array([1, 0, 1, 0]) / 2**0.5, rtol=1e-6)
+
+
 def test_the_paper_has_codes_minus_ones_and_rows_of_length_one() -> None:
     X = preprocess(
         table(
@@ -830,11 +836,12 @@ def check(source: Source, data_dir: Path | None, preprocessing: str) -> None:
     assert np.bincount(dataset.labels).tolist() == list(source.counts)
     assert dataset.classes == source.classes
     assert len(dataset.X) == source.rows
-    assert preprocessing != "paper" or dataset.X.shape[1] == source.features
+    unit = {"paper": source.features, "paired": 2 * source.features}
+    assert dataset.X.shape[1] == unit.get(preprocessing, dataset.X.shape[1])
     squares = np.einsum("ij,ij->i", dataset.X, dataset.X)
-    length = 4.5 if preprocessing != "paper" and source.name in ("mnist", "digits") else 1.0
+    length = 4.5 if preprocessing not in unit and source.name in ("mnist", "digits") else 1.0
     assert squares.mean(dtype=np.float64) == pytest.approx(length, abs=1e-5)
-    if preprocessing != "paper":
+    if preprocessing not in unit:
         np.testing.assert_allclose(dataset.X[:, -1], 0.5**0.5, rtol=1e-6)
     assert dataset.X.dtype == np.float32
     assert dataset.X.flags.c_contiguous

@@ -6,11 +6,12 @@ import numpy as np
 
 from rbmle.datasets.base import Dataset, Table
 from rbmle.datasets.errors import DatasetError
+from rbmle.datasets.paired import paired
 from rbmle.datasets.paper import paper
 from rbmle.datasets.standard import standard
 
 ONLINE = "online"
-_METHODS = {"standard": standard, ONLINE: standard, "paper": paper}
+_METHODS = {"standard": standard, ONLINE: standard, "paper": paper, "paired": paired}
 PREPROCESSINGS = tuple(_METHODS)
 
 
