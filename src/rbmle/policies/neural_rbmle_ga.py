@@ -8,6 +8,7 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.arm_ascent import ArmAscent, Biased
+from rbmle.models.printed import printed_model
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
 from rbmle.models.watch import deviation
@@ -43,6 +44,11 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
             )
         if self.rule not in ("likelihood", "estimate"):
             raise SettingError(f"`rule` must be 'likelihood' or 'estimate', got {self.rule!r}")
+
+    @staticmethod
+    def as_printed(*, bias: float = 0.1) -> "NeuralRBMLEGA":
+        """Return Algorithm 1 to the letter, with the constants of the appendix; ν is of its grid."""
+        return NeuralRBMLEGA(model=printed_model(), bias=bias, is_scaled=False)
 
     @property
     def learner(self) -> Biased:

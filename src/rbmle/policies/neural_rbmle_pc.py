@@ -7,6 +7,7 @@ import numpy as np
 
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.precision import Diagonal, Precision
+from rbmle.models.printed import printed_model
 from rbmle.models.regression import Regression
 from rbmle.models.tangent import Tangent, TangentState
 from rbmle.policies.base import ModelPolicy, check_finite
@@ -28,6 +29,11 @@ class NeuralRBMLEPC(ModelPolicy[TangentState]):
     def __post_init__(self) -> None:
         """Raise SettingError unless the bias is a finite number."""
         check_finite("bias", self.bias)
+
+    @staticmethod
+    def as_printed(*, bias: float = 0.001) -> "NeuralRBMLEPC":
+        """Return Algorithm 2 with the constants of the appendix, Z by its diagonal; ν is of its grid."""
+        return NeuralRBMLEPC(model=printed_model(), bias=bias)
 
     @property
     def learner(self) -> Tangent:
