@@ -116,10 +116,10 @@ def test_a_few_policies_can_be_played_with_more_seeds(tmp_path: Path) -> None:
     assert len(trials) == 2 * 3 * 3
     assert {trial.seed for trial in trials} == {0, 1, 2}
     assert len({repr(trial.policy) for trial in trials}) == 2
-    table = ["reproduce", "table-1", "--seeds", "3", "--out", str(tmp_path)]
+    table = ["reproduce", "table-3", "--seeds", "3", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, table)
     assert result.exit_code != 0
-    assert "--policy and --seeds are for the bake-off" in str(result.exception)
+    assert "--policy and --seeds are for one study of policies" in str(result.exception)
 
 
 def test_it_is_no_part_of_the_paper() -> None:

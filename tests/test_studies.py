@@ -14,9 +14,18 @@ from rbmle.cli import app
 from rbmle.core.errors import SettingError
 from rbmle.experiments import code
 from rbmle.experiments.store import Store
-from rbmle.policies import POLICIES
+from rbmle.policies import POLICIES, NeuralRBMLEGA, NeuralRBMLEPC
 from rbmle.policies.specification import specified
-from rbmle.studies import STUDIES, Plan, Tuned, base, table_3, table_3_dense
+from rbmle.studies import (
+    STUDIES,
+    Plan,
+    Tuned,
+    base,
+    figure_2,
+    figure_3,
+    table_3,
+    table_3_dense,
+)
 from rbmle.studies.dense_inverse import Inversion, Update, sherman_morrison, sizes_that_fit
 from rbmle.studies.measurements import kept
 from rbmle.studies.memory import free_bytes
@@ -188,6 +197,54 @@ def test_given_constants_take_the_place_of_shipped_ones(tmp_path: Path) -> None:
     )
 
 
+def test_a_faithful_table_has_policies_as_printed(tmp_path: Path) -> None:
+    arguments = ["reproduce", "table-1", "--faithful", "--dataset", "mushroom", "--seeds", "1"]
+    policies = ["--policy", "neural-rbmle-ga,neural-rbmle-pc", "--rounds", "8"]
+    where = ["--quick", "--executor", "serial", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, [*arguments, *policies, *where])
+    assert result.exit_code == 0, result.output
+    runs = list(Store(folder=tmp_path / "quick" / "paired" / "runs").all())
+    assert {(run.policy, len(run.regrets), run.seed) for run in runs} == {
+        ("neural-rbmle-ga", 8, 0),
+        ("neural-rbmle-pc", 8, 0),
+    }
+    plan = Plan(is_faithful=True, preprocessing="paired", tuned=Tuned())
+    ga, pc = (plan.policy(f"neural-rbmle-{kind}", "mushroom") for kind in ("ga", "pc"))
+    assert ga == NeuralRBMLEGA.as_printed(bias=ga.bias)
+    assert pc == NeuralRBMLEPC.as_printed(bias=pc.bias)
+    assert plan.policy("lin-rbmle", "mushroom").growth(9) == 3.0
+
+
+def test_the_constant_of_each_likelihood_is_tuned_by_itself(tmp_path: Path) -> None:
+    names = [f"neural-rbmle-ga ({kind})" for kind in ("Gaussian", "Bernoulli", "Mixture")]
+    arguments = ["tune", "--study", "figure-2", "--dataset", "mushroom", "--seeds", "1"]
+    where = ["--rounds", "5", "--executor", "serial", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, [*arguments, "--policy", ",".join(names[1:]), *where])
+    assert result.exit_code == 0, result.output
+    tuned = Tuned.read(tmp_path / "tuned.json")
+    assert set(tuned.choices) == {f"standard/mushroom/{name}" for name in names[1:]}
+    data = Data(preprocessing="standard", name="mushroom")
+    chosen = {
+        each.key: each.policy.bias
+        for each in figure_2.contenders(Plan(tuned=tuned))
+        if each.dataset == "mushroom"
+    }
+    assert chosen == {
+        names[0]: NeuralRBMLEGA().bias,
+        **{name: tuned.constant(name, data) for name in names[1:]},
+    }
+
+
+def test_every_exponent_is_tried_with_values_of_its_own() -> None:
+    found = figure_3.contenders(Plan(quick=True))
+    assert [each.name for each in found] == [
+        f"α(t) = ν t^{n}" for n in ("0", "0.25", "0.5", "1", "2")
+    ]
+    assert len({each.values for each in found}) == len(found)
+    largest = [each.policy.growth(8000) * max(each.values) for each in found]
+    assert max(largest) < 10 * min(largest)
+
+
 def test_table_3_is_written_and_measures_only_what_is_missing(tmp_path: Path) -> None:
     arguments = ["reproduce", "table-3", "--quick", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
@@ -283,7 +340,13 @@ def test_mistakes_get_a_message(tmp_path: Path) -> None:
     for arguments in (
         ["reproduce", "table-9"],
         ["reproduce", "table-1", "--quick", "--tuned", str(tmp_path / "missing.json")],
+        ["reproduce", "bakeoff", "--faithful"],
+        ["reproduce", "table-3", "--seeds", "1"],
+        ["reproduce", "table-1", "--quick", "--dataset", "nowhere"],
         ["tune", "--dataset", "mushroom", "--policy", "uniform"],
+        ["tune"],
+        ["tune", "--study", "table-3"],
+        ["tune", "--study", "figure-2", "--grid", "bias=1"],
         ["report", str(tmp_path)],
     ):
         result = CliRunner().invoke(app, arguments)

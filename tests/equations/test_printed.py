@@ -8,7 +8,9 @@ import pytest
 
 from rbmle import Bandit, FullBatch, Gaussian, NeuralRBMLEGA, NeuralRBMLEPC
 from rbmle.core.errors import SettingError
+from rbmle.likelihoods import Mixture
 from rbmle.models.printed import printed_model
+from rbmle.studies.figure_2 import with_likelihood
 from tests.samples import rng
 
 ARMS, FEATURES, WIDTH, ROUNDS = 3, 4, 6, 12
@@ -64,6 +66,31 @@ def test_pc_as_printed_is_algorithm_2_with_the_diagonal_of_Z() -> None:
         g = gradient(hat, placed(x, arm))
         bar = tuple(h + alpha / WIDTH * d / z for h, d, z in zip(hat, g, Z, strict=True))
         expected.append(value((bar[0], bar[1]), placed(x, arm)))
+    np.testing.assert_allclose(bandit.decide(x).indices, expected, rtol=1e-9)
+
+
+def test_the_mixture_of_figure_2_is_the_papers_sum_of_two_likelihoods() -> None:
+    """−½(f − r)² + r f − log(1 + eᶠ), whose slope in f is 2r − f − σ(f)."""
+    policy = with_likelihood(small(NeuralRBMLEGA.as_printed(bias=0.1)), Mixture())
+    bandit = played(policy)
+    start, X, r = history(bandit)
+    x, alpha = paired(ROUNDS), 0.1 * (ROUNDS + 1) ** 0.5
+
+    def slope(f: float, reward: float) -> float:
+        return 2 * reward - f - 1 / (1 + np.exp(-f))
+
+    def log_sum(theta: Theta) -> float:
+        f = np.array([value(theta, z) for z in X])
+        total = (-((f - r) ** 2) / 2 + r**2 / 2 + r * f - np.log1p(np.exp(f))).sum()
+        return float(total - pull(theta, start))
+
+    zeta = 1 + np.log(ROUNDS + 1)
+    line_8 = []
+    for arm in range(ARMS):
+        theta = ascended(start, X, r, placed(x, arm), alpha, slope)
+        line_8.append(log_sum(theta) + alpha * zeta * value(theta, placed(x, arm)))
+    base = log_sum(ascended(start, X, r, slope=slope))
+    expected = (np.array(line_8) - base) / (alpha * zeta)
     np.testing.assert_allclose(bandit.decide(x).indices, expected, rtol=1e-9)
 
 

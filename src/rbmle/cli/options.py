@@ -24,7 +24,9 @@ DataDir = Annotated[
     typer.Option("--data-dir", envvar="RBMLE_DATA", help="Folder with datasets as Parquet files."),
 ]
 Drop = Annotated[str, typer.Option(help="Columns of a file to leave out, with commas between.")]
-Preprocessing = Annotated[str, typer.Option("--preprocess", help="standard, online, paper or paired.")]
+Preprocessing = Annotated[
+    str, typer.Option("--preprocess", help="standard, online, paper or paired.")
+]
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="policy.key=value; * in place of the policy for all that have it."),

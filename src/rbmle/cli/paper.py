@@ -1,7 +1,7 @@
 """The paper: `rbmle tune`, `rbmle reproduce` and `rbmle report`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,12 +17,21 @@ from rbmle.cli.options import (
     SettingsOption,
     Target,
     environments,
+    listed,
     named_policies,
 )
 from rbmle.cli.running import run_missing
 from rbmle.core.errors import SettingError
 
+if TYPE_CHECKING:
+    from rbmle.experiments.trial import Trial
+    from rbmle.studies.base import Plan
+    from rbmle.studies.tuning import Grid
+
 RESULTS = Path("results")
+Faithful = Annotated[
+    bool, typer.Option("--faithful", help="Policies as printed: slow, see docs/differences.md.")
+]
 
 
 @app.command()
@@ -38,10 +47,11 @@ def reproduce(
     tuned: Annotated[
         Path | None, typer.Option(help="Constants that rbmle tune wrote; else those that ship.")
     ] = None,
-    policy: Annotated[
-        str, typer.Option(help="Policies of the bake-off, with commas between; else all.")
-    ] = "",
-    seeds: Annotated[int, typer.Option(min=0, help="Seeds of the bake-off; 0: 2, or 1.")] = 0,
+    faithful: Faithful = False,
+    policy: Annotated[str, typer.Option(help="Policies, with commas between; else all.")] = "",
+    dataset: Annotated[str, typer.Option(help="Datasets, with commas between; else all.")] = "",
+    seeds: Annotated[int, typer.Option(min=0, help="Trials of each; 0: as many as usual.")] = 0,
+    rounds: Annotated[int, typer.Option(min=0, help="Of a trial; 0: as many as usual.")] = 0,
     jobs: Jobs = -1,
     executor: ExecutorName = "processes",
     out: Annotated[Path, typer.Option(help="Folder for runs, tables and figures.")] = RESULTS,
@@ -50,23 +60,35 @@ def reproduce(
     """Run a table or figure of the paper beside the published one, or a study of our own."""
     from rbmle.experiments.summary import summarise
     from rbmle.studies import MEASURED, STUDIES, Plan, Tuned, table_3
+    from rbmle.studies.base import PAIRED
 
     console = Console()
     names = [*STUDIES, *MEASURED]
     if study not in (*names, "all"):
         raise SettingError(f"there is no study {study!r}; there are {', '.join(names)} and all")
     constants = Tuned.shipped() if tuned is None else Tuned.read(tuned)
-    if (policy or seeds) and (study not in STUDIES or STUDIES[study].is_of_the_paper):
-        raise SettingError(f"--policy and --seeds are for the bake-off; leave them out for {study}")
+    is_of_the_paper = study in STUDIES and STUDIES[study].is_of_the_paper
+    if (faithful or dataset or rounds) and not is_of_the_paper:
+        raise SettingError(
+            "--faithful, --dataset and --rounds are for a table or figure of the paper; leave them out "
+            f"for {study}"
+        )
+    if (policy or seeds) and study not in STUDIES:
+        raise SettingError(
+            f"--policy and --seeds are for one study of policies; leave them out for {study}"
+        )
     plan = Plan(
         quick=quick,
-        preprocessing=preprocess,
+        preprocessing=PAIRED if faithful else preprocess,
         data_dir=data_dir,
         tuned=constants,
+        is_faithful=faithful,
         policies=policy,
+        only=tuple(listed(dataset)),
         count=seeds,
+        rounds=rounds,
     )
-    folder = out / ("quick" if quick else "paper") / preprocess
+    folder = out / ("quick" if quick else "paper") / plan.preprocessing
     papers = [name for name in STUDIES if STUDIES[name].is_of_the_paper] + [table_3.NAME]
     for name in papers if study == "all" else [study]:
         if name in MEASURED:
@@ -85,10 +107,14 @@ def reproduce(
 
 @app.command()
 def tune(
-    dataset: Datasets,
+    dataset: Datasets = "",
     policy: Annotated[
         str, typer.Option(help="Policies with commas between, or 'paper'.")
     ] = "paper",
+    study: Annotated[
+        str, typer.Option(help="A table or figure: the constant of all that it compares.")
+    ] = "",
+    faithful: Faithful = False,
     grid: Annotated[
         str | None, typer.Option(help="A setting and what to try: exploration=0.01,0.1,1.")
     ] = None,
@@ -106,24 +132,43 @@ def tune(
     """Choose the constant of each policy on the paper's grid, and record how it was chosen."""
     from rbmle.experiments.report_table import markdown
     from rbmle.experiments.summary import summarise
-    from rbmle.studies.base import POLICIES
+    from rbmle.studies.base import PAIRED, POLICIES, Plan
     from rbmle.studies.tuned import Tuned
-    from rbmle.studies.tuning import choices, edges, grid_table, grids, tuning_trials
+    from rbmle.studies.tuning import choices, edges, grid_tables, grids, tuning_trials
 
     console = Console()
-    names = ",".join(POLICIES) if policy == "paper" else policy
-    specs = named_policies(names, settings, console)
-    tried = grids(specs, grid)
-    if left := [spec.name for spec in specs if spec not in [each.spec for each in tried]]:
-        console.print(f"Nothing to tune in {', '.join(left)}.", soft_wrap=True)
     path = out / "tuned.json"
     known = Tuned.read(path) if path.exists() else Tuned()
-    worlds = environments(dataset, target, drop, preprocess, data_dir, console).values()
-    trials = tuning_trials(tried, worlds, rounds, seeds)
+    if study:
+        if grid or settings or target or drop:
+            raise SettingError(
+                "--study has policies, settings and grids of its own; leave out --grid, --set, --target "
+                "and --drop"
+            )
+        plan = Plan(
+            preprocessing=PAIRED if faithful else preprocess,
+            data_dir=data_dir,
+            is_faithful=faithful,
+            policies="" if policy == "paper" else policy,
+            only=tuple(listed(dataset)),
+        )
+        tried, trials = _of_study(study, plan, rounds, seeds)
+    else:
+        if faithful or not dataset:
+            raise SettingError(
+                "there is nothing to tune on; name datasets by --dataset, or a study by --study, to which "
+                "--faithful belongs"
+            )
+        names = ",".join(POLICIES) if policy == "paper" else policy
+        specs = named_policies(names, settings, console)
+        tried = grids(specs, grid)
+        if left := [spec.name for spec in specs if spec not in [each.spec for each in tried]]:
+            console.print(f"Nothing to tune in {', '.join(left)}.", soft_wrap=True)
+        worlds = environments(dataset, target, drop, preprocess, data_dir, console).values()
+        trials = tuning_trials(tried, worlds, rounds, seeds)
     summary = summarise(run_missing(trials, out, executor, jobs, console))
-    for problem in summary.problems:
-        text = markdown(grid_table(summary, problem, tried))
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    for table in grid_tables(summary, tried):
+        console.print(markdown(table), markup=False, highlight=False, soft_wrap=True)
     found = choices(summary, tried)
     if at_edges := edges(found):
         console.print(
@@ -169,6 +214,23 @@ def report(
     for text in (note, f"The report is in {path}."):
         if text:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _of_study(
+    study: str, plan: "Plan", rounds: int, seeds: int
+) -> "tuple[list[Grid], list[Trial]]":
+    """Return the grids of what a study compares, and their trials."""
+    from rbmle.studies import STUDIES
+    from rbmle.studies.tuning import contender_grids, contender_trials
+
+    contenders = STUDIES[study].contenders if study in STUDIES else None
+    if contenders is None:
+        tunable = [name for name, each in STUDIES.items() if each.contenders is not None]
+        raise SettingError(
+            f"there is nothing to tune in a study {study!r}; there are {', '.join(tunable)}"
+        )
+    chosen = [each for each in plan.chosen(contenders(plan)) if each.constant is not None]
+    return contender_grids(chosen), contender_trials(plan, chosen, rounds, seeds)
 
 
 def _measure(name: str, quick: bool, folder: Path, console: Console) -> None:

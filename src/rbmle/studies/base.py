@@ -1,22 +1,26 @@
 """What a study is: the trials of one table or figure, and how they are shown."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from rbmle.core.errors import SettingError
 from rbmle.environments import Classification
 from rbmle.experiments.report import write_report
 from rbmle.experiments.report_table import ReportTable
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.trial import Trial
+from rbmle.models.printed import printed_model
 from rbmle.models.regression import Regression
 from rbmle.models.training import Replay
+from rbmle.policies import NeuralRBMLEGA
 from rbmle.policies.schedules import Power
+from rbmle.studies.contender import Contender
 from rbmle.studies.published import DATASETS, HORIZONS, PAPER
-from rbmle.studies.tuned import Data, Tuned
+from rbmle.studies.tuned import GRID, Data, Tuned
 
 POLICIES = (
     "neural-rbmle-ga",
@@ -30,6 +34,8 @@ POLICIES = (
 SEEDS = 10
 QUICK_DATASETS = ("adult", "magic", "mushroom", "shuttle")  # those that ship with the package
 QUICK_SEEDS, QUICK_ROUNDS = 2, 1000
+PRINTED_GRID = (1.0, 1e-1, 1e-3, 1e-5)  # of ν, in the appendix
+PAIRED = "paired"  # the preprocessing of policies as printed
 TRAINING = Replay(steps=100, rate=0.1)  # the paper's J, and the rate for which constants were tuned
 
 
@@ -41,8 +47,11 @@ class Plan:
     preprocessing: str = "standard"
     data_dir: Path | None = None
     tuned: Tuned = field(default_factory=Tuned.shipped)
-    policies: str = ""  # of the bake-off, with commas between; empty: all, and their rivals
-    count: int = 0  # seeds of the bake-off; 0: as many as usual
+    is_faithful: bool = False  # policies as printed, see `printed_model`
+    policies: str = ""  # with commas between; empty: all of the study
+    only: tuple[str, ...] = ()  # datasets; none: all of the study
+    count: int = 0  # seeds; 0: as many as usual
+    rounds: int = 0  # of a trial, at most; 0: as many as usual
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -52,23 +61,58 @@ class Plan:
     @property
     def seeds(self) -> range:
         """Return the seeds that are reported."""
-        return range(QUICK_SEEDS if self.quick else SEEDS)
+        return range(self.count or (QUICK_SEEDS if self.quick else SEEDS))
 
     def horizon(self, dataset: str) -> int:
         """Return the rounds of a trial."""
-        return QUICK_ROUNDS if self.quick else HORIZONS[dataset]
+        usual = QUICK_ROUNDS if self.quick else HORIZONS[dataset]
+        return min(self.rounds or usual, usual)
 
     def image(self) -> str:
         """Return MNIST, or in its place the digits that ship."""
         return "digits" if self.quick else "mnist"
 
-    def trial(self, policy: Any, name: str, dataset: str, seed: int) -> Trial:
-        """Return the trial of a policy on a dataset."""
-        world = Classification(
+    def world(self, dataset: str) -> Classification:
+        """Return the problem of a dataset."""
+        return Classification(
             dataset=dataset, preprocessing=self.preprocessing, data_dir=self.data_dir
         )
-        horizon = self.horizon(dataset)
-        return Trial(policy=policy, name=name, environment=world, horizon=horizon, seed=seed)
+
+    def chosen(self, contenders: Sequence[Contender]) -> list[Contender]:
+        """Return those of the policies and datasets that were asked for, or raise SettingError."""
+        names = [name.strip() for name in self.policies.split(",") if name.strip()]
+        for given, known in (
+            (names, [each.key for each in contenders]),
+            (self.only, [each.dataset for each in contenders]),
+        ):
+            if strange := [name for name in given if name not in known]:
+                listed = ", ".join(dict.fromkeys(known))
+                raise SettingError(f"this study has no {strange[0]!r}; it has {listed}")
+        return [
+            each
+            for each in contenders
+            if each.key in (names or [each.key]) and each.dataset in (self.only or [each.dataset])
+        ]
+
+    def tuned_to(self, contender: Contender) -> Contender:
+        """Return a contender with the constant that was chosen for it; without one it is as it was."""
+        data = Data(preprocessing=self.preprocessing, name=contender.dataset)
+        value = self.tuned.constant(contender.key, data)
+        return contender if value is None else contender.with_constant(value)
+
+    def trials(self, contenders: Sequence[Contender]) -> list[Trial]:
+        """Return the trials of what was asked for, one for each seed."""
+        return [
+            Trial(
+                policy=each.policy,
+                name=each.name,
+                environment=self.world(each.dataset),
+                horizon=self.horizon(each.dataset),
+                seed=seed,
+            )
+            for each in self.chosen(contenders)
+            for seed in self.seeds
+        ]
 
     def note(self, summary: Summary) -> str:
         """Return how much was played, and where the constants come from."""
@@ -82,18 +126,26 @@ class Plan:
             f"{self.tuned.origin(data)}"
         )
 
-    def compared(self, datasets: tuple[str, ...]) -> list[Trial]:
-        """Return the trials of all seven policies on some datasets, each with its tuned constant."""
+    def compared(self, datasets: tuple[str, ...]) -> list[Contender]:
+        """Return all seven policies on some datasets, each with its tuned constant."""
+        values = PRINTED_GRID if self.is_faithful else GRID
         return [
-            self.trial(self.policy(name, dataset), name, dataset, seed)
+            Contender(
+                name=name,
+                key=name,
+                dataset=dataset,
+                policy=self.policy(name, dataset),
+                values=values,
+            )
             for dataset in datasets
             for name in POLICIES
-            for seed in self.seeds
         ]
 
     def policy(self, name: str, dataset: str) -> Any:
         """Return a policy as the paper has it, with its tuned constant: J is 100, and it never forgets."""
         policy = self.tuned.policy(name, dataset, self.preprocessing)
+        if self.is_faithful:
+            return _as_printed(policy)
         match name:  # the form of α(t) for which ν was tuned
             case "lin-rbmle":
                 policy = replace(policy, growth=Power(exponent=0.5))
@@ -103,6 +155,15 @@ class Plan:
         if isinstance(model, Regression):
             model = replace(model, training=TRAINING)
         return replace(policy, model=model)
+
+
+def _as_printed(policy: Any) -> Any:
+    """Return a policy with the learner of the paper, and α(t) = ν√t."""
+    if not isinstance(policy.model, Regression):
+        model = replace(policy.model, alarm=0.0)
+        return replace(policy, model=model, growth=Power(exponent=0.5))
+    policy = replace(policy, model=printed_model())
+    return replace(policy, is_scaled=False) if isinstance(policy, NeuralRBMLEGA) else policy
 
 
 def paper_page(summary: Summary, path: Path, title: str, note: str) -> None:
@@ -122,6 +183,23 @@ class Study:
     note: Callable[[Plan, Summary], str] = Plan.note
     skipped: Callable[[Plan], list[str]] = lambda _: []  # a line for all that cannot be played
     is_of_the_paper: bool = True  # the others have a folder of their own, and are not among `all`
+    contenders: Callable[[Plan], list[Contender]] | None = None  # None: it has nothing to tune
+
+
+def paper_study(
+    name: str,
+    title: str,
+    contenders: Callable[[Plan], list[Contender]],
+    render: Callable[[Summary, Path, str], list[Path]],
+) -> Study:
+    """Return a study of the paper, whose trials are those of its contenders."""
+    return Study(
+        name=name,
+        title=title,
+        trials=lambda plan: plan.trials(contenders(plan)),
+        render=render,
+        contenders=contenders,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from rbmle.experiments.figures import panel_figure
 from rbmle.experiments.summary import Summary
-from rbmle.experiments.trial import Trial
-from rbmle.studies.base import Plan, Study
+from rbmle.studies.base import Plan, paper_study
+from rbmle.studies.contender import Contender
 
 
-def trials(plan: Plan) -> list[Trial]:
+def contenders(plan: Plan) -> list[Contender]:
     """Return seven policies on three datasets."""
     return plan.compared((plan.image(), "mushroom", "shuttle"))
 
@@ -18,4 +18,4 @@ def render(summary: Summary, out: Path, note: str) -> list[Path]:
     return list(panel_figure(summary, out / "figure-1"))
 
 
-FIGURE_1 = Study(name="figure-1", title="Cumulative regret", trials=trials, render=render)
+FIGURE_1 = paper_study("figure-1", "Cumulative regret", contenders, render)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from rbmle.experiments.figures import panel_figure
 from rbmle.experiments.summary import Summary
-from rbmle.experiments.trial import Trial
-from rbmle.studies.base import Plan, Study
+from rbmle.studies.base import Plan, paper_study
+from rbmle.studies.contender import Contender
 
 
-def trials(plan: Plan) -> list[Trial]:
+def contenders(plan: Plan) -> list[Contender]:
     """Return seven policies on three datasets; Covertype does not ship, and is left out if quick."""
     return plan.compared(("magic", "adult") if plan.quick else ("covertype", "magic", "adult"))
 
@@ -18,4 +18,4 @@ def render(summary: Summary, out: Path, note: str) -> list[Path]:
     return list(panel_figure(summary, out / "figure-4"))
 
 
-FIGURE_4 = Study(name="figure-4", title="Cumulative regret", trials=trials, render=render)
+FIGURE_4 = paper_study("figure-4", "Cumulative regret", contenders, render)

@@ -7,12 +7,12 @@ from rbmle.experiments.figures import panel_figure
 from rbmle.experiments.report_table import latex, markdown
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import mean_table
-from rbmle.experiments.trial import Trial
-from rbmle.studies.base import Plan, Study, noted
+from rbmle.studies.base import Plan, noted, paper_study
+from rbmle.studies.contender import Contender
 from rbmle.studies.published import PAPER
 
 
-def trials(plan: Plan) -> list[Trial]:
+def contenders(plan: Plan) -> list[Contender]:
     """Return 7 policies × 6 datasets × 10 seeds."""
     return plan.compared(plan.datasets)
 
@@ -28,4 +28,4 @@ def render(summary: Summary, out: Path, note: str) -> list[Path]:
     ]
 
 
-TABLE_1 = Study(name="table-1", title="Mean final regret", trials=trials, render=render)
+TABLE_1 = paper_study("table-1", "Mean final regret", contenders, render)

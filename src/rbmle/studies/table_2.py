@@ -6,9 +6,9 @@ from rbmle.core.files import write_text
 from rbmle.experiments.report_table import latex, markdown
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import std_table
-from rbmle.studies.base import Study, noted
+from rbmle.studies.base import noted, paper_study
 from rbmle.studies.published import PAPER
-from rbmle.studies.table_1 import trials
+from rbmle.studies.table_1 import contenders
 
 
 def render(summary: Summary, out: Path, note: str) -> list[Path]:
@@ -21,4 +21,4 @@ def render(summary: Summary, out: Path, note: str) -> list[Path]:
     ]
 
 
-TABLE_2 = Study(name="table-2", title="Deviation of the final regret", trials=trials, render=render)
+TABLE_2 = paper_study("table-2", "Deviation of the final regret", contenders, render)

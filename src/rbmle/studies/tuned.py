@@ -93,6 +93,11 @@ class Tuned:
             return ()
         return (f"{choice.setting or CONSTANTS[name]}={choice.constant!r}",)
 
+    def constant(self, name: str, data: Data) -> float | None:
+        """Return the constant that was chosen for a policy, or a contender of a study, on some data."""
+        choice = self._choice(name, data)
+        return None if choice is None else choice.constant
+
     def check(self, data: Iterable[Data], policies: Iterable[str]) -> None:
         """Raise SettingError if nothing was tuned of what is asked for."""
         asked = [(name, each) for name in policies for each in data]

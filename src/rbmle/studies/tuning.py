@@ -11,6 +11,8 @@ from rbmle.experiments.summary import Cell, Problem, Summary
 from rbmle.experiments.trial import Trial
 from rbmle.policies.settings import has_setting, split
 from rbmle.policies.specification import Specification
+from rbmle.studies.base import Plan
+from rbmle.studies.contender import Contender
 from rbmle.studies.tuned import FIELDS, FIRST_SEED, GRID, Choice, choice_key, constant_of
 
 FOLDER_AND_NAME = 2  # parts of a path by which a file is known in tuned.json
@@ -69,6 +71,38 @@ def tuning_trials(
     ]
 
 
+def contender_trials(
+    plan: Plan, contenders: Iterable[Contender], rounds: int, seeds: int
+) -> list[Trial]:
+    """Return the trials of the grid of each contender of a study, at most as long as the study's."""
+    return [
+        Trial(
+            policy=each.with_constant(value).policy,
+            name=f"{each.key}@{value:g}",
+            environment=plan.world(each.dataset),
+            horizon=min(rounds, plan.horizon(each.dataset)),
+            seed=FIRST_SEED + seed,
+        )
+        for each in contenders
+        for value in each.values
+        for seed in range(seeds)
+    ]
+
+
+def contender_grids(contenders: Iterable[Contender]) -> list[Grid]:
+    """Return the grid of each contender that has something to tune, once for all datasets."""
+    found = {
+        each.key: Grid(
+            spec=Specification(name=each.key, kind=type(each.policy)),
+            setting=each.constant,
+            values=each.values,
+        )
+        for each in contenders
+        if each.constant is not None
+    }
+    return list(found.values())
+
+
 def choices(summary: Summary, grids: Iterable[Grid]) -> dict[str, Choice]:
     """Return the best of the grid for each problem and policy; of equals the smallest."""
     known = _data_names(summary)
@@ -111,6 +145,20 @@ def grid_table(summary: Summary, problem: Problem, grids: Sequence[Grid]) -> Rep
         columns=tuple(f"{value:g}" for value in values),
         rows=tuple(rows),
     )
+
+
+def grid_tables(summary: Summary, grids: Sequence[Grid]) -> list[ReportTable]:
+    """Return a table for each problem, or several where policies are tried with different values."""
+    by_values: dict[tuple[float, ...], list[Grid]] = {}
+    for grid in grids:
+        by_values.setdefault(grid.values, []).append(grid)
+    tables = []
+    for problem in summary.problems:
+        for some in by_values.values():
+            played = [g for g in some if summary.cell(problem, g.name(g.values[0])) is not None]
+            if played:
+                tables.append(grid_table(summary, problem, played))
+    return tables
 
 
 def edges(found: dict[str, Choice]) -> list[str]:
