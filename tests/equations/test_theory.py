@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 
 from rbmle.core.errors import RBMLEError
-from rbmle.theory import effective_dimension, ntk, regret_bound
+from rbmle.likelihoods import Bernoulli, Gaussian, Mixture
+from rbmle.theory import (
+    assumption_1,
+    conditions,
+    confidence_radius,
+    curvature_bounds,
+    effective_dimension,
+    ga_bound,
+    ntk,
+    pc_bound,
+    regret_bound,
+    reward_norm,
+)
 from tests.samples import rng
 
 
@@ -84,6 +96,91 @@ def test_the_bound_is_that_of_the_theorems() -> None:
     assert regret_bound(H, rounds=3, ridge=0.1) == pytest.approx(expected)
 
 
+def test_the_norm_of_a_reward_function_is_that_of_a_hand() -> None:
+    """H = diag(2, 8), h = (1, 2): √(2 (1/2 + 4/8)) = √2."""
+    assert reward_norm(np.array([1.0, 2.0]), np.diag([2.0, 8.0])) == pytest.approx(2**0.5)
+
+
+def test_the_terms_of_the_bounds_are_those_of_a_hand() -> None:
+    """T = 4, K = 1, H = λ (e − 1) I: log det(I + H/λ) = 4. δ = e^{−½}: γ̄ = ½ √6 + √λ S, γ = ½ √5 + √λ S."""
+    H = 0.25 * (np.e - 1) * np.eye(4)
+    given = {"rounds": 4, "norm": 2.0, "ridge": 0.25, "noise": 0.5, "delta": np.exp(-0.5)}
+    gamma = 0.5 * 6**0.5 + 1
+    assert confidence_radius(4.0, norm=2.0, ridge=0.25, noise=0.5, delta=np.exp(-0.5)) == (
+        pytest.approx(gamma)
+    )
+    ga = ga_bound(H, **given, bias=3.0, curvature=(0.5, 0.625))
+    alphas = 3 * np.sqrt([1, 2, 3, 4])
+    assert ga.estimation == pytest.approx(2 * gamma * (2 * 4 * 5) ** 0.5)
+    assert ga.bias == pytest.approx(4 * 6 / 0.625 * 5)
+    assert ga.lack == pytest.approx(0.5 / 4 * gamma**2 * (1 / alphas).sum())
+    assert ga.chance == pytest.approx(np.log(4))
+    assert ga.total == ga.estimation + ga.bias + ga.lack + ga.chance
+    pc, radius = pc_bound(H, **given), 0.5 * 5**0.5 + 1
+    assert pc.total == pytest.approx(2 * radius * 2 * 10**0.5 + 2 * 10 + 2 * radius**2)
+
+
+def test_the_bound_says_nothing_wherever_assumption_1_holds() -> None:
+    """H ⪰ λI gives log det(I + H/λ) ≥ TK log 2, so that √T times it is above T from the second round on."""
+    for seed in range(10):
+        X = rng(seed).normal(size=(12, 4))
+        X = np.concatenate([X, X], axis=1)
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        assert assumption_1(X, ridge=0.001).holds
+        assert regret_bound(ntk(X), rounds=6, ridge=0.001) > 6
+        assert ga_bound(ntk(X), rounds=6, norm=0.0).is_vacuous
+        assert pc_bound(ntk(X), rounds=6, norm=0.0).is_vacuous
+
+
+def test_the_bound_says_something_where_contexts_come_again() -> None:
+    """Two arms, each with one context in all T rounds: H has the eigenvalues T (1.5 ± 1/π), and no others."""
+    T, ridge = 1000, 0.01
+    H = ntk(np.ones((2 * T, 1)), blocks=np.tile([0, 1], T))
+    logarithms = np.log(1 + T * (1.5 + np.array([1, -1]) / np.pi) / ridge)
+    assert regret_bound(H, rounds=T, ridge=ridge) == pytest.approx(T**0.5 * logarithms.sum())
+    norm = reward_norm(np.array([1.0, 0.0]), ntk(np.ones((2, 1)), blocks=np.array([0, 1])))
+    assert not ga_bound(H, rounds=T, norm=norm, ridge=ridge, bias=0.1, noise=0.1).is_vacuous
+
+
+@pytest.mark.parametrize(
+    ("X", "parts"),
+    [
+        (np.array([[0.6, 0.8, 0.6, 0.8], [0.8, -0.6, 0.8, -0.6]]) / 2**0.5, (True, True, True)),
+        (np.array([[0.6, 0.8], [0.8, -0.6]]), (True, True, False)),
+        (np.array([[3.0, 3.0], [1.0, 1.0]]), (False, False, True)),
+        (np.array([[1.0, 1.0], [1.0, 1.0]]) / 2**0.5, (False, True, True)),
+    ],
+)
+def test_assumption_1_is_checked_part_by_part(X: np.ndarray, parts: tuple[bool, ...]) -> None:
+    found = assumption_1(X, ridge=0.01)
+    assert (found.is_positive, found.are_of_length_one, found.are_paired) == parts
+    assert found.holds == all(parts)
+    assert found.smallest_eigenvalue == pytest.approx(np.linalg.eigvalsh(ntk(X)).min(), abs=1e-12)
+
+
+def test_curvatures_are_those_of_the_second_derivative() -> None:
+    assert curvature_bounds(Gaussian()) == pytest.approx((1.0, 1.0))
+    at = 1 / (1 + np.exp(-3.0))
+    assert curvature_bounds(Bernoulli(), reach=3.0) == pytest.approx(
+        (at * (1 - at), 0.25), rel=1e-3
+    )
+    assert curvature_bounds(Mixture(), reach=30.0) == pytest.approx((0.5, 0.625), rel=1e-3)
+
+
+def test_the_conditions_hold_with_equality() -> None:
+    """With T = 10, K = 2, L = 2, λ = ½ and δ = 0.1, in logarithms; m stands on both sides."""
+    found = conditions(rounds=10, arms=2, ridge=0.5, delta=0.1)
+    log_m = found.log10_width * np.log(10)
+    first = 16 * np.log(10) + 7 * np.log(2) + 24 * np.log(2) + 3 * np.log(log_m)
+    second = 6 * np.log(40) + 0.5 * np.log(2) + 1.5 * np.log(np.log(800))
+    assert log_m == pytest.approx(max(first, second))
+    assert found.log10_rate == pytest.approx(-np.log10(0.5 + 20) - found.log10_width)
+    assert found.steps == 40
+    wider = conditions(rounds=10, arms=2, ridge=0.5, delta=0.1, algorithm="pc")
+    assert wider.log10_width == pytest.approx(found.log10_width + 5, abs=0.3)
+    assert wider.steps == 0
+
+
 def test_bad_input_is_refused() -> None:
     for attempt in (
         lambda: ntk(np.array([1.0, 2.0])),
@@ -91,6 +188,11 @@ def test_bad_input_is_refused() -> None:
         lambda: ntk(np.eye(2), depth=1),
         lambda: effective_dimension(np.eye(2), ridge=0.0),
         lambda: regret_bound(np.eye(5), rounds=2, ridge=1.0),
+        lambda: ga_bound(np.eye(5), rounds=2, norm=1.0),
+        lambda: ga_bound(np.eye(2), rounds=2, norm=1.0, curvature=(0.0, 0.25)),
+        lambda: pc_bound(np.eye(2), rounds=2, norm=1.0, ridge=0.0),
+        lambda: conditions(rounds=0, arms=2, ridge=1.0),
+        lambda: curvature_bounds(Gaussian(), reach=0.0),
     ):
         with pytest.raises(RBMLEError):
             attempt()
