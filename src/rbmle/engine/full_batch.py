@@ -4,7 +4,7 @@ import numpy as np
 
 from rbmle.engine.compiled import call_scalar, inlined, kernel
 from rbmle.engine.layout import Bias, Fit, Net, Parameters, Samples
-from rbmle.engine.network import climb, descend, enter, move
+from rbmle.engine.network import Layers, climb, descend, enter, move, square
 
 
 @inlined
@@ -27,12 +27,44 @@ def advance(theta: Parameters, gradient: Parameters, amount: float) -> None:
     theta.shift[:] += amount * gradient.shift
 
 
+@inlined
+def biased_gradient(
+    net: Net, samples: Samples, fit: Fit, bias: Bias, h: Layers, delta: Layers, out: Parameters
+) -> tuple[float, float]:
+    """Write ∇{ℓ_λ(F_t; θ) + α f(x_a; θ)}, and return Σ_s ‖g(x_s; θ)‖² and α ‖g(x_a; θ)‖²."""
+    rows, rewards, count = samples
+    contexts, arm, alpha = bias
+    # `move` adds to the parameters of its network: here, to the gradient.
+    sink = Net(out, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
+    pull_gradient(net.theta, net.start, fit.ridge, out)
+    norms, own = 0.0, 0.0
+    for i in range(count):
+        enter(net, rows, i, h)
+        f = climb(net, h)
+        norms += descend(net, square(rows, i), h, delta)
+        move(sink, rows, i, h, delta, rewards[i] - call_scalar(fit.mean, np.float64(f)))
+    if alpha != 0.0:
+        enter(net, contexts, arm, h)
+        climb(net, h)
+        own = alpha * descend(net, square(contexts, arm), h, delta)
+        move(sink, contexts, arm, h, delta, alpha)
+    return norms, own
+
+
+@kernel
+def gradient(
+    net: Net, samples: Samples, fit: Fit, bias: Bias, out: Parameters
+) -> tuple[float, float]:
+    """Write ∇{ℓ_λ(F_t; θ) + α f(x_a; θ)}, and return Σ_s ‖g(x_s; θ)‖² and α ‖g(x_a; θ)‖²."""
+    h = np.empty_like(net.theta.biases)
+    delta = np.empty_like(h)
+    return biased_gradient(net, samples, fit, bias, h, delta, out)
+
+
 @kernel
 def full_batch(net: Net, samples: Samples, fit: Fit, bias: Bias) -> None:
     """θ ← θ + η ∇{ℓ_λ(F_t; θ) + α f(x_a; θ)}, J times."""
     theta = net.theta
-    rows, rewards, count = samples
-    contexts, arm, alpha = bias
     gradient = Parameters(
         np.empty_like(theta.first),
         np.empty_like(theta.hidden),
@@ -40,22 +72,10 @@ def full_batch(net: Net, samples: Samples, fit: Fit, bias: Bias) -> None:
         np.empty_like(theta.biases),
         np.empty_like(theta.shift),
     )
-    # `move` adds to the parameters of its network: here, to the gradient.
-    sink = Net(gradient, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
     h = np.empty_like(theta.biases)
     delta = np.empty_like(h)
     for _ in range(fit.steps):
-        pull_gradient(theta, net.start, fit.ridge, gradient)
-        for i in range(count):
-            enter(net, rows, i, h)
-            f = climb(net, h)
-            descend(net, 0.0, h, delta)
-            move(sink, rows, i, h, delta, rewards[i] - call_scalar(fit.mean, np.float64(f)))
-        if alpha != 0.0:
-            enter(net, contexts, arm, h)
-            climb(net, h)
-            descend(net, 0.0, h, delta)
-            move(sink, contexts, arm, h, delta, alpha)
+        biased_gradient(net, samples, fit, bias, h, delta, gradient)
         advance(theta, gradient, fit.rate)
 
 

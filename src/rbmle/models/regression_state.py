@@ -45,6 +45,16 @@ def unmoved(net: Net) -> Net:
     return net._replace(theta=theta, ages=net.ages.copy(), clock=net.clock.copy())
 
 
+def settled(net: Net) -> Net:
+    """Return a copy of a network of which no row owes a pull to its start."""
+    copy = unmoved(net)
+    keep = np.exp(np.minimum(net.clock[0] - net.ages, 0.0)).astype(net.theta.first.dtype)
+    start = net.start.first
+    copy.theta.first[:] = start + keep[:, None] * (net.theta.first - start)
+    copy.ages[:], copy.clock[:] = 0.0, 0.0
+    return copy
+
+
 def no_walk(net: Net) -> Walk:
     """Return the walk of a network that is trained itself."""
     return Walk(Parameters(*(part[:0] for part in net.theta)), net.ages[:0], net.clock[:0])

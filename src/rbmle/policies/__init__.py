@@ -21,6 +21,7 @@ from rbmle.policies.lin_ucb import LinUCB as LinUCB
 from rbmle.policies.neu_fast_cb import NeuFastCB as NeuFastCB
 from rbmle.policies.neu_square_cb import NeuSquareCB as NeuSquareCB
 from rbmle.policies.neural_lin_ucb import NeuralLinUCB as NeuralLinUCB
+from rbmle.policies.neural_rbmle import NeuralRBMLE as NeuralRBMLE
 from rbmle.policies.neural_rbmle_ga import NeuralRBMLEGA as NeuralRBMLEGA
 from rbmle.policies.neural_rbmle_pc import NeuralRBMLEPC as NeuralRBMLEPC
 from rbmle.policies.neural_ts import NeuralTS as NeuralTS
@@ -35,6 +36,7 @@ from rbmle.policies.uniform import Uniform as Uniform
 POLICIES: dict[str, type[Policy[Any]]] = {
     "neural-rbmle-ga": NeuralRBMLEGA,
     "neural-rbmle-pc": NeuralRBMLEPC,
+    "neural-rbmle": NeuralRBMLE,
     "neural-ucb": NeuralUCB,
     "neural-ts": NeuralTS,
     "deep-fpl": DeepFPL,
@@ -54,3 +56,6 @@ POLICIES: dict[str, type[Policy[Any]]] = {
     "epsilon-greedy": EpsilonGreedy,
     "uniform": Uniform,
 }
+
+# Their cost of a round grows with the rounds: they are none of `--policy all`, nor of the bake-off.
+REFERENCES = ("neural-rbmle",)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
-from rbmle.policies import POLICIES
+from rbmle.policies import POLICIES, REFERENCES
 from rbmle.policies.outside import checked, imported, installed, installed_class, made
 from rbmle.policies.rivals import RIVALS
 from rbmle.policies.settings import differences, has_setting, split, with_setting
@@ -76,7 +76,9 @@ def specifications(
 
     `settings` are `policy.key=value`, or `*.key=value` for those policies that have the setting.
     """
-    texts = [*POLICIES, *(each.name for each in installed())] if text == ALL else split(text, ",")
+    everything = [name for name in POLICIES if name not in REFERENCES]
+    everything += [each.name for each in installed()]
+    texts = everything if text == ALL else split(text, ",")
     specs = list(dict.fromkeys(specified(each) for each in texts))
     if not specs:
         raise SettingError(f"no policy is named; there are {', '.join(POLICIES)}")

@@ -23,7 +23,7 @@ from rbmle.experiments.measures import measure
 from rbmle.experiments.report_table import latex, markdown
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.trial import Trial
-from rbmle.policies import POLICIES
+from rbmle.policies import POLICIES, REFERENCES
 from rbmle.policies.rivals import RIVALS
 from rbmle.policies.specification import Specification, specifications, specified
 from rbmle.studies.base import Plan, Study, noted
@@ -99,7 +99,7 @@ def skipped(plan: Plan) -> list[str]:
 def rivals() -> tuple[list[Specification], list[str]]:
     """Return the policies that can be played, and a line for each that cannot."""
     products = [f"{name}:{QUADRATIC}" for name in RIVALS if name.startswith("vw:")]
-    found, said = [specified(name) for name in POLICIES], []
+    found, said = [specified(name) for name in POLICIES if name not in REFERENCES], []
     for text in (*RIVALS, *products):
         try:
             found.append(specified(text))
