@@ -1,4 +1,4 @@
-"""Other programs that estimate what we do, on the same logs; `pip install '.[judges]'`, and confseq 0.0.11 by hand.
+"""Other programs that estimate what we do, on the same logs; `pip install '.[judges]'`, and confseq by hand.
 
 They agree to six digits where definitions do. They do not with intervals of vw-estimators other than the
 normal one (Clopper and Pearson, Cressie and Read), nor with coba's direct method: its model is fitted to the

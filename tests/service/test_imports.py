@@ -86,7 +86,10 @@ def test_each_decision_is_in_the_log_with_its_time_and_reward(tmp_path: Path) ->
         ({"propensity": [0.6, 0.0, 0.6]}, "row 2: the propensity is 0.0"),
         ({"event_id": ["a", "b", "a"]}, "row 3: the event 'a' was there before"),
         ({"reward": [0.0, 3.0, 0.0]}, "row 2: the reward is 3.0"),
-        ({"arm": ["tea", "beer", "tea"]}, "row 2: 'beer' is none of the actions, which are tea, juice, none"),
+        (
+            {"arm": ["tea", "beer", "tea"]},
+            "row 2: 'beer' is none of the actions, which are tea, juice, none",
+        ),
         ({"context": ["{}", "[1, 2]", "{}"]}, "row 2: Expected `object`"),
         ({"actions": ['["tea", "tea"]', ACTIONS, ACTIONS]}, "row 1: "),
     ],
@@ -107,6 +110,11 @@ def test_bad_rows_are_left_out_if_asked(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="has no decision that a service could have made"):
         imported(tmp_path / "none", rows(time=[None] * 3), reading=Reading(skips_bad=True))
     assert not (tmp_path / "none").exists()
+
+
+def test_rewards_are_those_that_the_policy_can_learn_from(tmp_path: Path) -> None:
+    with pytest.raises(LogFileError, match=r"row 2: the reward is -0.5; it must be from 0 to 1"):
+        imported(tmp_path / "data", rows(reward=[0.0, -0.5, 1.0]), policy="neu-fast-cb")
 
 
 def test_a_folder_with_something_in_it_stays_as_it_is(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import msgspec
 from rbmle.core.errors import SettingError
 from rbmle.evaluation.logs import Log as DecisionLog
 from rbmle.evaluation.logs import Reading
-from rbmle.service.deciding.requests import Action, RankRequest, RewardRequest
+from rbmle.service.deciding.requests import Action, RankRequest
 from rbmle.service.features.limits import Features
+from rbmle.service.learning.model import default_policy
+from rbmle.service.learning.reward_range import reward_range
 from rbmle.service.learning.start import Start, begin, settings_of
 from rbmle.service.log import open_log
 from rbmle.service.log.base import Log, Row
@@ -77,11 +79,12 @@ def _write(
 ) -> int:
     """Append all decisions to an empty log."""
     now, clock, done = time.time_ns() // 1_000_000, 0, 0
+    rewards = reward_range(start.policy or default_policy())
     events: set[str] = set()
     rows: list[Row] = []
     for place, found in _found(decisions, reading):
         try:
-            taken = _records(found, now)
+            taken = _records(found, now, rewards)
             if found["event_id"] in events:
                 raise ValueError(f"the event {found['event_id']!r} was there before")
         except (ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
@@ -115,7 +118,7 @@ def _found(decisions: DecisionLog, reading: Reading) -> Iterator[tuple[str, dict
             yield f"{unit} {number}", found
 
 
-def _records(found: dict[str, Any], now: int) -> list[Record]:
+def _records(found: dict[str, Any], now: int, rewards: tuple[float, float]) -> list[Record]:
     """Return what the log of a service has of a decision, or raise an error that says what is wrong."""
     at, propensity = found["time"], found["propensity"]
     if not isinstance(at, datetime):
@@ -148,9 +151,10 @@ def _records(found: dict[str, Any], now: int) -> list[Record]:
     )
     if found["reward"] is None:
         return [decided]
-    values = {play.slot: found["reward"]}
-    RewardRequest(event=found["event_id"], values=values)
-    return [decided, Rewarded(values=values)]
+    low, high = rewards
+    if not low <= found["reward"] <= high:
+        raise ValueError(f"the reward is {found['reward']}; it must be from {low:g} to {high:g}")
+    return [decided, Rewarded(values={play.slot: found["reward"]})]
 
 
 def _action(given: str | dict[str, msgspec.Raw]) -> Action:
