@@ -110,6 +110,7 @@ def simulate(
             told = now + int(1_000 * found.delays[play.chosen])
             heapq.heappush(coming, (told, next(order), event, float(found.luck < chance)))
         earned[number], is_new[number] = chance, play.chosen >= ARTICLES
-        if statistics.played.plays:
-            claimed[number] = statistics.played.wr / statistics.played.plays
+        played = statistics.ranges.total().played
+        if played.plays:
+            claimed[number] = played.wr / played.plays
     return Outcome(earned=earned, is_new=is_new, claimed=claimed)

@@ -15,6 +15,7 @@ EXTRAS = {
         "prometheus_client",
         "pyarrow",
         "rich",
+        "scipy",
         "starlette",
         "structlog",
         "typer",

@@ -45,7 +45,8 @@ def test_the_page_can_be_read_without_a_script() -> None:
         sign_in(client)
         text = client.get("/dashboard").text
         for words in (
-            "The policy earns",
+            "over the baseline action",
+            "Why nothing has changed yet",
             "Uniform play",
             "Defaulted",
             "NeuralRBMLE-PC",

@@ -1,8 +1,12 @@
 """What matters, in one sentence."""
 
+import re
+
 import pytest
 
-from rbmle.service.dashboard.headline import headline
+from rbmle.service.dashboard import Overview
+from rbmle.service.dashboard.headline import Headline, headline
+from rbmle.service.dashboard.lifts import lifts_of
 from rbmle.service.dashboard.view import view
 from rbmle.service.log.records import Play
 from rbmle.service.statistics import Statistics
@@ -10,27 +14,91 @@ from tests.service.dashboard.samples import count, overview_of, played
 
 
 def test_the_headline_says_what_matters() -> None:
-    assert headline(overview_of(Statistics())).text == "No decision yet."
-    waiting = headline(overview_of(played(1, 0), pending=1))
+    assert told(overview_of(Statistics())).text == "No decision yet."
+    waiting = told(overview_of(played(1, 0), pending=1))
     assert waiting.text == "1 decision, and none is settled yet."
     assert waiting.verdict.endswith("at the end of the reward wait time; pending: 1.")
-    early = headline(overview_of(played(4, 4)))
-    assert early.text.startswith("The policy earns 0.500 a decision; it is too early to say")
-    log = headline(overview_of(played(2, 0), learning_mode="LoggingOnly"))
+    early = told(overview_of(played(4, 4)))
+    assert early.text.startswith("What is shown earns 0.500 a decision; it is too early to say")
+    assert early.why == "few events are settled: 4 plays of the policy, and 30 are needed."
+    log = told(overview_of(played(2, 0), learning_mode="LoggingOnly"))
     assert log.text == "2 decisions in the log; nothing is learned."
+    assert "the mode is LoggingOnly" in log.why
 
 
 @pytest.mark.parametrize(
-    ("others", "tone", "verdict"),
-    [(0.9, "good", "Better"), (0.1, "bad", "Worse"), (0.5, "plain", "No clear difference")],
+    ("others", "tone", "sign"), [(0.9, "good", "+"), (0.1, "bad", "−"), (0.5, "plain", "")]
 )
-def test_the_verdict_needs_intervals_that_do_not_overlap(
-    others: float, tone: str, verdict: str
+def test_a_lift_is_told_with_an_interval_that_holds_at_any_time(
+    others: float, tone: str, sign: str
 ) -> None:
-    found = headline(overview_of(contested(others)))
+    found = told(overview_of(contested(others)))
     assert found.tone == tone
-    assert found.verdict.startswith(verdict)
-    assert "the baseline would have earned 0." in found.text
+    assert found.text.startswith(sign)
+    assert re.search(r" % over the baseline action \(−?[0-9.]+ to −?[0-9.]+\)$", found.text)
+    assert "uniform play (" in found.verdict
+    assert "valid at any time" in found.verdict
+    assert found.why.startswith("the interval still holds 0. 4,000 plays") == (tone == "plain")
+
+
+def test_a_baseline_that_earns_nothing_has_no_percents() -> None:
+    statistics = Statistics()
+    for number in range(4_000):
+        chosen = number % 2
+        play = Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=chosen)
+        count(statistics, play, float(chosen))
+    found = told(overview_of(statistics))
+    assert found.text.startswith("+0.500 a decision over the baseline action (0.")
+    assert found.tone == "good"
+
+
+def test_rewards_without_bounds_have_no_interval() -> None:
+    statistics = contested(0.9)
+    count(statistics, Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=0), 3.0)
+    found = told(overview_of(statistics))
+    assert "how much more than the baseline is not known" in found.text
+    assert found.why.startswith("1 play got a reward beyond −1 to 1")
+
+
+def test_a_baseline_that_had_no_chance_is_a_reason() -> None:
+    statistics = Statistics()
+    for _ in range(50):
+        count(statistics, Play(eligible=[1, 2], probabilities=[0.5, 0.5], chosen=1), 1.0)
+    assert "hardly any chance of being shown in 50 plays" in told(overview_of(statistics)).why
+
+
+def test_rewards_that_settle_first_are_a_caveat() -> None:
+    overview = overview_of(contested(0.9), settle="on-reward")
+    assert "says too much good" in told(overview).verdict
+    assert "says too much good" not in told(overview_of(contested(0.9))).verdict
+
+
+def test_a_range_without_a_decision_is_told() -> None:
+    statistics = Statistics()
+    play = Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=0)
+    count(statistics, play, 1.0)
+    count(statistics, play, 1.0, minute=2 * 24 * 60)
+    now = 3 * 24 * 60 * 60_000
+    overview = overview_of(statistics, time=now, summary=statistics.summary(now))
+    assert view(overview, "hour").texts["headline"] == "No decision in this time."
+    assert view(overview, "week").texts["decisions"] == "2"
+    assert view(overview, "week").overview.summary.points == overview.summary.points
+    assert view(overview, "hour").overview.summary.points == []
+    assert view(overview).texts["decisions"] == "2"
+
+
+def test_intervals_of_a_window_that_moves_are_for_one_look() -> None:
+    overview = overview_of(contested(0.9), time=0)
+    assert "valid for one look" in view(overview, "hour").texts["verdict"]
+    assert "valid at any time" in view(overview).texts["verdict"]
+
+
+def test_each_action_has_its_reward_and_interval() -> None:
+    rows = view(overview_of(contested(0.9))).tables["actions"]
+    found = {row[-1].text: row[-1].note for row in rows}
+    assert found.keys() == {"0.500", "0.900"}
+    low, high = (float(end) for end in found["0.900"].split(" to "))
+    assert 0.8 < low < 0.9 < high < 1.0
 
 
 def test_pending_events_are_told_beside_what_counts() -> None:
@@ -45,15 +113,19 @@ def test_an_apprentice_is_told_as_one() -> None:
     for preferred in (0, 0, 0, 1):
         play = Play(eligible=[0, 1], probabilities=[1.0, 0.0], chosen=0, preferred=preferred)
         count(statistics, play, 0.5)
-    found = headline(overview_of(statistics, learning_mode="Apprentice"))
+    found = told(overview_of(statistics, learning_mode="Apprentice"))
     assert "earns 0.500 a decision" in found.text
     assert "the same in 75 % of them" in found.text
+
+
+def told(overview: Overview) -> Headline:
+    return headline(overview, lifts_of(overview.summary))
 
 
 def contested(others: float) -> Statistics:
     """Return statistics where the baseline pays ½, and all others what is given."""
     statistics = Statistics()
-    for number in range(800):
+    for number in range(4_000):
         chosen = number % 2
         play = Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=chosen)
         pays = others if chosen else 0.5

@@ -60,6 +60,23 @@ def test_before_the_first_decision_there_is_a_line_to_try(browser: Browser) -> N
 
 
 @needs_chromium
+def test_a_range_of_time_can_be_looked_at(browser: Browser) -> None:
+    statistics = busy()
+    later = statistics.time + 3 * 24 * 3_600_000
+    overview = overview_of(statistics, time=later, summary=statistics.summary(later))
+    with shown(browser, Fake(overview)):
+        assert "over the baseline action" in browser.text("h1")
+        assert not browser.is_hidden(".why")
+        browser.run("document.querySelector('.ranges a[href$=hour]').click()")
+        browser.wait("location.search == '?range=hour' && document.body.dataset.stream == 'live'")
+        assert browser.text("h1") == "No decision in this time."
+        assert browser.text(".ranges [aria-current]") == "Hour"
+        browser.run("document.querySelector('.ranges a[href$=week]').click()")
+        browser.wait("document.querySelector('[data-text=decisions]').textContent == '300'")
+        assert browser.problems() == []
+
+
+@needs_chromium
 def test_a_log_that_cannot_be_written_is_told_until_it_can(browser: Browser) -> None:
     source = Fake(overview_of(busy(), log_unavailable_since=0, log_problem="the disk is full"))
     with shown(browser, source):

@@ -73,9 +73,10 @@ def test_a_reader_that_does_not_read_does_not_hold_up_a_stop() -> None:
     async def never(*message: object) -> Any:
         await asyncio.Event().wait()
 
+    async def message() -> bytes:
+        return b"{}"
+
     gate = streaming.Gate()
-    stream = streaming.EventStream(
-        message=lambda: b"{}", is_stopping=lambda: True, gate=gate, headers={}
-    )
+    stream = streaming.EventStream(message=message, is_stopping=lambda: True, gate=gate, headers={})
     asyncio.run(asyncio.wait_for(stream({}, never, never), PATIENCE))
     assert gate.streams == 0

@@ -34,7 +34,7 @@ def test_rewards_are_summed_and_counted(service: Service) -> None:
     learned(service)
     found = figures(Metrics(service))
     assert found["rbmle_reward_count"] == service.report.summary.settled
-    assert found["rbmle_reward_sum"] == pytest.approx(service.statistics.played.wr)
+    assert found["rbmle_reward_sum"] == pytest.approx(service.statistics.ranges.total().played.wr)
     assert found["rbmle_rewards_total|joined"] == service.report.counts.joined
 
 

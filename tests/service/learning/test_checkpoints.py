@@ -33,7 +33,7 @@ def test_the_log_alone_gives_the_same_model_to_the_byte(policy: str, tmp_path: P
     with running(small_start(tmp_path, policy)) as service:
         learned(service)
         assert service.export_model() == live
-        assert service.statistics.decisions == 60
+        assert service.statistics.summary().decisions == 60
 
 
 def test_a_checkpoint_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -1,25 +1,32 @@
-"""What matters, in one sentence, and how sure it is in another."""
+"""What matters, in one sentence, how sure it is in another, and why nothing has changed yet in a third."""
 
 from dataclasses import dataclass
 
-from rbmle.service.configuration import LearningMode
+from rbmle.service.configuration import LearningMode, Settle
+from rbmle.service.dashboard.lifts import Lifts, ShownLift
 from rbmle.service.dashboard.overview import Overview
-from rbmle.service.dashboard.words import count, counted, interval, number, percent
+from rbmle.service.dashboard.words import count, counted, number, percent
 from rbmle.service.statistics import StatisticsSummary
+
+FEWEST = 30  # plays of the policy that are settled, before a lift is told
+BEHIND = 1_000  # records that wait to be learned, from which on that is a reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """Two sentences and their tone: plain, good or bad."""
+    """Three sentences and their tone: plain, good or bad."""
 
     text: str
     verdict: str
+    why: str = ""  # nothing has changed yet; empty if something has
     tone: str = "plain"
 
 
-def headline(overview: Overview) -> Headline:
-    """Return what matters now."""
+def headline(overview: Overview, lifts: Lifts, *, is_all_time: bool = True) -> Headline:
+    """Return what matters now, in all time or in a part of it."""
     summary = overview.summary
+    if not summary.decisions and summary.actions:
+        return Headline(text="No decision in this time.", verdict="Look at a longer one.")
     if not summary.decisions:
         return Headline(
             text="No decision yet.", verdict="It is shown here as soon as the first one is made."
@@ -27,16 +34,17 @@ def headline(overview: Overview) -> Headline:
     if overview.learning_mode == LearningMode.LOGGING_ONLY:
         return Headline(
             text=f"{_decisions(summary)} in the log; nothing is learned.",
-            verdict="The service only keeps a log. Choose the mode Apprentice or Online to learn from it.",
+            verdict="The service only keeps a log.",
+            why="the mode is LoggingOnly, so the baseline action is shown and the model does not learn. "
+            "Choose the mode Apprentice or Online to learn.",
         )
     if not summary.settled:
         return Headline(
-            text=f"{_decisions(summary)}, and none is settled yet.",
-            verdict=_pending(overview),
+            text=f"{_decisions(summary)}, and none is settled yet.", verdict=_pending(overview)
         )
     if overview.learning_mode == LearningMode.APPRENTICE:
         return _apprentice(summary)
-    return _online(overview)
+    return _online(overview, lifts, is_all_time)
 
 
 def _apprentice(summary: StatisticsSummary) -> Headline:
@@ -44,35 +52,84 @@ def _apprentice(summary: StatisticsSummary) -> Headline:
         text=f"The service watches: what is shown earns {_played(summary)} a decision, and the model "
         f"would have shown the same in {percent(summary.agreement)} of them.",
         verdict="From about 75 to 85 % on, it is usual to switch to the mode Online.",
+        why="the mode is Apprentice, so the baseline action is shown while the model learns from it.",
     )
 
 
-def _online(overview: Overview) -> Headline:
+def _online(overview: Overview, lifts: Lifts, is_all_time: bool) -> Headline:
     summary = overview.summary
-    policy, baseline = summary.policy.snips, summary.policy_baseline.snips
-    if policy.value is None:
+    plays = summary.over_baseline.plays
+    if lifts.baseline is None or plays < FEWEST:
         return Headline(
-            text=f"What is shown earns {_played(summary)} a decision; none of the policy's is settled yet.",
+            text=f"What is shown earns {_played(summary)} a decision; {_too_early(summary)}.",
             verdict=_pending(overview),
+            why=_unknown(summary),
         )
-    text = f"The policy earns {number(policy.value)} a decision"
-    if baseline.low is None or baseline.high is None or policy.low is None or policy.high is None:
-        return Headline(
-            text=f"{text}; it is too early to say what the baseline would have earned.",
-            verdict=_capitalised(baseline.problem or policy.problem),
+    lift = lifts.baseline
+    return Headline(
+        text=f"{_over(lift)} the baseline action ({lift.interval})",
+        verdict=_verdict(overview, lifts, is_all_time),
+        why="" if lift.is_above or lift.is_below else _unsure(overview),
+        tone="good" if lift.is_above else "bad" if lift.is_below else "plain",
+    )
+
+
+def _over(lift: ShownLift) -> str:
+    """Return a lift of rewards, in percent or as a difference, and that it is over something."""
+    return f"{lift.value} over" if lift.value.endswith("%") else f"{lift.value} a decision over"
+
+
+def _verdict(overview: Overview, lifts: Lifts, is_all_time: bool) -> str:
+    other = lifts.uniform
+    uniform = "" if other is None else f"{_over(other)} uniform play ({other.interval}). "
+    early = (
+        " Events with a reward are settled before those without (settle is on-reward), so this says too "
+        "much good of what gets rewards soon."
+        if overview.settle == Settle.ON_REWARD
+        else ""
+    )
+    # A window that moves on is another one each time: only one that stays has intervals for all times at once.
+    valid = "valid at any time, however often you look" if is_all_time else "valid for one look"
+    return f"{uniform}In brackets 95 % intervals, {valid}.{early}"
+
+
+def _too_early(summary: StatisticsSummary) -> str:
+    if summary.over_baseline.beyond:
+        return "how much more than the baseline is not known"
+    return "it is too early to say how much more than the baseline"
+
+
+def _unknown(summary: StatisticsSummary) -> str:
+    """Return why there is no lift."""
+    sums = summary.over_baseline
+    if sums.beyond:
+        return (
+            f"{counted(sums.beyond, 'play')} got a reward beyond −1 to 1, a sum of several, and intervals "
+            "need to know what rewards can be."
         )
-    text = f"{text}; the baseline would have earned {interval(baseline)}."
-    if baseline.high < policy.low:
-        return Headline(
-            text=text,
-            verdict="Better than the baseline: the intervals do not overlap.",
-            tone="good",
+    if sums.unlikely > sums.plays:
+        return (
+            f"the baseline action had hardly any chance of being shown in {counted(sums.unlikely, 'play')}, "
+            "so they do not tell what it would have earned. Raise the exploration, or leave the baseline "
+            "action among the eligible ones."
         )
-    if baseline.low > policy.high:
-        return Headline(
-            text=text, verdict="Worse than the baseline: the intervals do not overlap.", tone="bad"
-        )
-    return Headline(text=text, verdict="No clear difference yet: the intervals overlap.")
+    return (
+        f"few events are settled: {count(sums.plays)} plays of the policy, and {FEWEST} are needed."
+    )
+
+
+def _unsure(overview: Overview) -> str:
+    """Return why it is not known whether it is better."""
+    summary = overview.summary
+    shown = round(summary.policy_baseline.effective)
+    told = (
+        f"the interval still holds 0. {counted(summary.over_baseline.plays, 'play')} are settled, which tell "
+        f"as much of the baseline action as if it had been shown {counted(shown, 'time')}; "
+        "it narrows as events settle, and sooner with more exploration."
+    )
+    if overview.backlog > BEHIND:
+        told += f" The learner is {counted(overview.backlog, 'record')} behind."
+    return told
 
 
 def _played(summary: StatisticsSummary) -> str:
@@ -89,7 +146,3 @@ def _pending(overview: Overview) -> str:
 
 def _decisions(summary: StatisticsSummary) -> str:
     return counted(summary.decisions, "decision")
-
-
-def _capitalised(problem: str) -> str:
-    return f"{problem[:1].upper()}{problem[1:]}."

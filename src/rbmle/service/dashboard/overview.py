@@ -8,6 +8,8 @@ from rbmle.service.access.keys import Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.learning.events import Counts
 from rbmle.service.statistics import StatisticsSummary
+from rbmle.service.statistics.ranges import RANGES
+from rbmle.service.statistics.timeline import MINUTE
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,6 +20,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     uptime_seconds: float
     policy: str
     learning_mode: str  # Online, Apprentice or LoggingOnly
+    settle: str = "deadline"  # when an event is settled, as configured
     exploration: float  # the part of all decisions that is to explore, as configured
     summary: StatisticsSummary
     counts: Counts
@@ -39,6 +42,15 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     def backlog(self) -> int:
         """Return how many records wait to be learned."""
         return max(self.records - self.learned, 0)
+
+    def within(self, range: str) -> "Overview":
+        """Return the same of a range of time; of all time if there is no such. How the service is stays."""
+        if range not in RANGES:
+            return self
+        first = self.time - RANGES[range].length * RANGES[range].buckets * MINUTE
+        points = [point for point in self.summary.points if point.time >= first]
+        summary = msgspec.structs.replace(self.summary.within(range), points=points)
+        return msgspec.structs.replace(self, summary=summary)
 
 
 class Guard(Protocol):

@@ -5,7 +5,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rbmle.service.dashboard import words
-from rbmle.service.dashboard.view import View, points
+from rbmle.service.dashboard.view import ALL, View, points
+from rbmle.service.statistics.ranges import RANGES
 
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -22,6 +23,7 @@ def dashboard(view: View, *, address: str, has_keys: bool) -> str:
     return _TEMPLATES.get_template("dashboard.html").render(
         view=view,
         points=points(view.overview.summary),
+        ranges={ALL: "All time", **{name: one.name for name, one in RANGES.items()}},
         clock=words.clock(view.overview.time),
         address=address,
         has_keys=has_keys,

@@ -1,6 +1,8 @@
 """The routes of the dashboard: the page, its stream, its files, and the way in and out."""
 
+import asyncio
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 from starlette.requests import Request
@@ -10,10 +12,13 @@ from starlette.types import ASGIApp
 
 from rbmle.service.dashboard.access import PATH, Access
 from rbmle.service.dashboard.answers import FOLDER, UNSTORED, VENDORED, Files, html, plain, redirect
-from rbmle.service.dashboard.overview import Backend
+from rbmle.service.dashboard.lifts import lifts_of
+from rbmle.service.dashboard.overview import Backend, Overview
 from rbmle.service.dashboard.pages import dashboard
 from rbmle.service.dashboard.stream import EventStream, Gate
-from rbmle.service.dashboard.view import View, view
+from rbmle.service.dashboard.view import ALL, View, view
+from rbmle.service.statistics import StatisticsSummary
+from rbmle.service.statistics.ranges import RANGES
 
 FRESH_SECONDS = 0.9  # of what is shown, less than the time between two messages
 
@@ -24,7 +29,7 @@ def routes(source: Backend) -> list[BaseRoute]:
     board = _Board(source=source, access=access, feed=_Feed(source=source))
     return [
         Route(PATH, board.page),
-        Route(f"{PATH}/login", access.login_page, methods=["GET"]),
+        Route(f"{PATH}/login", board.login_page, methods=["GET"]),
         Route(f"{PATH}/login", access.sign_in, methods=["POST"]),
         Route(f"{PATH}/logout", access.sign_out, methods=["POST"]),
         Route(f"{PATH}/events", board.events),
@@ -32,28 +37,43 @@ def routes(source: Backend) -> list[BaseRoute]:
     ]
 
 
+class _Shown(NamedTuple):
+    """What is shown of a range, its JSON, and until when."""
+
+    view: View
+    message: bytes
+    until: float
+
+
 @dataclass(slots=True, kw_only=True)
 class _Feed:
-    """What is shown now, and its JSON: made once, however many look."""
+    """What is shown now, of each range: made once, however many look, and beside the loop."""
 
     source: Backend
-    _view: View | None = field(default=None, init=False, repr=False)
-    _message: bytes = field(default=b"", init=False, repr=False)
-    _until: float = field(default=0.0, init=False)
+    _shown: dict[str, _Shown] = field(default_factory=dict, init=False, repr=False)
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
 
-    def view(self) -> View:
+    async def shown(self, range: str) -> _Shown:
         """Return what is to be shown."""
-        now = self.source.now()
-        if self._view is None or now >= self._until:
-            self._view = view(self.source.overview())
-            self._message = msgspec.json.encode(self._view)
-            self._until = now + FRESH_SECONDS
-        return self._view
+        async with self._making:
+            found = self._shown.get(range)
+            if found is None or self.source.now() >= found.until:
+                overview, until = self.source.overview(), self.source.now() + FRESH_SECONDS
+                made, message = await asyncio.to_thread(_made, overview, range)
+                found = self._shown[range] = _Shown(made, message, until)
+        return found
 
-    def message(self) -> bytes:
-        """Return the same as JSON."""
-        self.view()
-        return self._message
+
+def _made(overview: Overview, range: str) -> tuple[View, bytes]:
+    """Return what is to be shown, and the same as JSON."""
+    made = view(overview, range)
+    return made, msgspec.json.encode(made)
+
+
+def _range(request: Request) -> str:
+    """Return the range that is asked for; all time if there is no such."""
+    range = request.query_params.get("range", ALL)
+    return range if range in RANGES else ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +85,19 @@ class _Board:
     feed: _Feed
     gate: Gate = field(default_factory=Gate)
 
+    async def login_page(self, request: Request) -> Response:
+        """Return the form that asks for a key; while it is filled in, libraries are imported."""
+        asyncio.get_running_loop().run_in_executor(None, lifts_of, StatisticsSummary())
+        return await self.access.login_page(request)
+
     async def page(self, request: Request) -> Response:
         """Return the page, or the way to the login."""
         if not self.access.is_signed_in(request):
             return redirect(f"{PATH}/login")
         address = f"{request.url.scheme}://{request.url.netloc}"
         has_keys = self.source.keys is not None
-        return html(dashboard(self.feed.view(), address=address, has_keys=has_keys))
+        shown = await self.feed.shown(_range(request))
+        return html(dashboard(shown.view, address=address, has_keys=has_keys))
 
     async def events(self, request: Request) -> ASGIApp:
         """Return the stream; HEAD tells whether there would be one."""
@@ -81,8 +107,14 @@ class _Board:
             return plain("Too many pages are open; close one.\n", 503, {"retry-after": "10"})
         if request.method == "HEAD":
             return plain("", 200)
+        range = _range(request)
+
+        async def message() -> bytes | None:
+            shown = await self.feed.shown(range)
+            return shown.message if self.access.is_signed_in(request) else None
+
         return EventStream(
-            message=lambda: self.feed.message() if self.access.is_signed_in(request) else None,
+            message=message,
             is_stopping=lambda: self.source.is_stopping,
             gate=self.gate,
             headers=UNSTORED,

@@ -1,7 +1,7 @@
 """Server-sent events: a message each second, until the reader leaves or the server stops."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Gate:
 class EventStream:
     """An answer that goes on; `message` gives the next message, None when it is over."""
 
-    message: Callable[[], bytes | None]
+    message: Callable[[], Awaitable[bytes | None]]
     is_stopping: Callable[[], bool]
     gate: Gate
     headers: Mapping[str, str]
@@ -58,7 +58,7 @@ class EventStream:
         await send(_body(b"", more=False))
 
     async def _messages(self) -> AsyncIterator[bytes]:
-        while not self.is_stopping() and (message := self.message()) is not None:
+        while not self.is_stopping() and (message := await self.message()) is not None:
             yield b"data: " + message + b"\n\n"
             await self._pause()
 

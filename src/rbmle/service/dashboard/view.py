@@ -4,11 +4,14 @@ import msgspec
 
 from rbmle.service.dashboard import words
 from rbmle.service.dashboard.headline import headline
+from rbmle.service.dashboard.lifts import Lifts, lifts_of
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.statistics import BINS, StatisticsSummary
 from rbmle.service.statistics.estimates import Comparison, Estimate
+from rbmle.service.statistics.ranges import RANGES
 from rbmle.service.statistics.timeline import MINUTE, WINDOW
 
+ALL = "all"  # the range of all time
 MARGIN = 0.06  # of the range of intervals, left free on both sides
 
 
@@ -28,6 +31,7 @@ TableRows = list[list[TableCell]]
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent to the page: the overview, and what is written where."""
 
+    range: str  # one of RANGES, or ALL
     overview: Overview
     texts: dict[str, str]
     tables: dict[str, TableRows]
@@ -36,23 +40,28 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     bars: list[float]  # heights of the histogram, in percent
 
 
-def view(overview: Overview) -> View:
-    """Return what the page shows."""
+def view(overview: Overview, range: str = ALL) -> View:
+    """Return what the page shows of a range of time."""
+    overview = overview.within(range)
     summary = overview.summary
-    head = headline(overview)
+    lifts = lifts_of(summary)
+    head = headline(overview, lifts, is_all_time=range not in RANGES)
+    is_begun = bool(summary.actions)  # which are of all time
     highest = max(summary.propensities, default=0) or 1
     return View(
+        range=range,
         overview=overview,
         texts={
             "headline": head.text,
             "verdict": head.verdict,
+            "why": head.why,
             **_cards(overview),
             **_service(overview),
             **_captions(summary),
         },
         tables={
             "estimates": _estimates(summary),
-            "actions": _actions(summary),
+            "actions": _actions(summary, lifts),
             "propensities": _propensities(summary),
             "rewards": _rewards(overview),
             "learning": _learning(overview),
@@ -61,8 +70,9 @@ def view(overview: Overview) -> View:
             "errors": _kinds(overview.errors, "None"),
         },
         flags={
-            "is_empty": not summary.decisions,
-            "has_decisions": bool(summary.decisions),
+            "is_empty": not is_begun,
+            "has_decisions": is_begun,
+            "has_reason": bool(head.why),
             "is_log_broken": overview.log_unavailable_since is not None,
         },
         tone=head.tone,
@@ -201,8 +211,9 @@ def points(summary: StatisticsSummary) -> TableRows:
     ]
 
 
-def _actions(summary: StatisticsSummary) -> TableRows:
-    most = max((action.count for action in summary.actions), default=0) or 1
+def _actions(summary: StatisticsSummary, lifts: Lifts) -> TableRows:
+    counts = [action.count for action in summary.actions]
+    most, plays = max(counts, default=0) or 1, sum(counts) + summary.others
     return [
         [
             TableCell(text=action.id),
@@ -211,9 +222,10 @@ def _actions(summary: StatisticsSummary) -> TableRows:
                 text=words.count(action.count),
                 note=f"up to {words.count(action.excess)} too many" if action.excess else "",
             ),
-            TableCell(text=words.percent(action.count / (summary.plays or 1))),
+            TableCell(text=words.percent(action.count / plays)),
+            TableCell(text=mean, note=interval),
         ]
-        for action in summary.actions
+        for action, (mean, interval) in zip(summary.actions, lifts.actions, strict=True)
     ]
 
 

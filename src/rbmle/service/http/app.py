@@ -150,6 +150,7 @@ def _overview(service: FrontEnd, metrics: Metrics) -> Overview:
         uptime_seconds=(datetime.now(UTC) - service.started).total_seconds(),
         policy="" if published is None else name_of(published.model.policy),
         learning_mode=configuration.learning_mode.value,
+        settle=configuration.settle.value,
         exploration=configuration.exploration,
         summary=report.summary,
         counts=report.counts,

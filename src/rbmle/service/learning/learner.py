@@ -228,13 +228,13 @@ class LogLearner:
         except LogUnavailable as error:
             failure = failure or Failure(time.time(), str(error))
         report = Report(
-            time=time.time_ns() // 1_000_000,
+            time=(now := time.time_ns() // 1_000_000),
             seq=fold.seq,
             records=records,
             observations=0 if fold.bandit is None else fold.bandit.round,
             pending=len(fold.joiner.pending),
             counts=fold.joiner.counts,
-            summary=self.statistics.summary(),
+            summary=self.statistics.summary(now),
             log_bytes=self._log_bytes,
             unavailable_since=None if failure is None else int(failure.since * 1000),
             unavailable_why="" if failure is None else failure.why,

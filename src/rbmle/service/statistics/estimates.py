@@ -45,7 +45,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     effective: float  # how many plays of weight 1 they are worth
 
 
-class Sums(msgspec.Struct):
+class Sums(msgspec.Struct, array_like=True):
     """All that the estimates of one target policy need of any number of plays."""
 
     plays: int = 0  # n
@@ -67,6 +67,10 @@ class Sums(msgspec.Struct):
         self.ww += weight * weight
         self.wwr += weight * weight * reward
         self.wwrr += weight * weight * reward * reward
+
+    def merged(self, later: "Sums") -> "Sums":
+        """Return both together."""
+        return Sums(*(getattr(self, f) + getattr(later, f) for f in self.__struct_fields__))
 
     @property
     def effective(self) -> float:

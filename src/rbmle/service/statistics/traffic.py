@@ -1,17 +1,20 @@
-"""Which actions are chosen most, of any number of them, in bounded space."""
+"""Which actions are chosen most, of any number of them, and what they earn, in bounded space."""
 
 from itertools import islice
 
 import msgspec
 
+from rbmle.service.statistics.lift import RewardSums
+
 COUNTERS = 256
 
 
 class Counter(msgspec.Struct):
-    """How often an action was chosen."""
+    """How often an action was chosen, and what it earned while it has this counter."""
 
     count: int = 0
     excess: int = 0  # the count may be too large by so much, and is never too small
+    rewards: RewardSums = msgspec.field(default_factory=RewardSums)
 
 
 class Traffic(msgspec.Struct):
@@ -32,6 +35,12 @@ class Traffic(msgspec.Struct):
         if counter is None:
             counter = self.counters[id] = Counter() if self._has_space else self._taken_over()
         counter.count += 1
+
+    def settle(self, id: str, reward: float) -> None:
+        """Count a final reward, if the action is one of those that are counted."""
+        counter = self.counters.get(id)
+        if counter is not None:
+            counter.rewards.add(reward)
 
     @property
     def _has_space(self) -> bool:

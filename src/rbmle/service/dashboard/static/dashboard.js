@@ -266,7 +266,7 @@
     clearInterval(next);
     if (stream) stream.close();
     if (lostAt === null) state("connecting", "Connecting…");
-    stream = new EventSource("/dashboard/events");
+    stream = new EventSource(`/dashboard/events${location.search}`);
     stream.onmessage = (event) => {
       attempts = 0;
       lostAt = null;

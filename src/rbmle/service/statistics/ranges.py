@@ -1,0 +1,79 @@
+"""The same sums over the last hour, day, week and month, and over all time, in bounded space."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from rbmle.service.statistics.tally import Tally
+from rbmle.service.statistics.timeline import MINUTE
+
+FINE = 5  # minutes of the stretch that plays are counted in; all others are made of it
+HOUR, DAY = 60, 24 * 60  # minutes
+
+
+class Range(NamedTuple):
+    """So many buckets of a length, and the one that is not over."""
+
+    name: str  # on the page
+    length: int  # minutes of a bucket
+    buckets: int
+
+
+RANGES = {
+    "hour": Range("Hour", FINE, HOUR // FINE),
+    "day": Range("Day", HOUR, 24),
+    "week": Range("Week", DAY // 2, 14),
+    "month": Range("30 days", DAY, 30),
+}
+
+
+class Ranges(msgspec.Struct):
+    """Tallies of what was counted, by range and by bucket, where a bucket is its time over its length.
+
+    A play is added to one tally, and that one, when its five minutes are over, to the bucket of each range.
+    """
+
+    number: int = 0  # of the five minutes that are not over
+    current: Tally = msgspec.field(default_factory=Tally)
+    past: Tally = msgspec.field(default_factory=Tally)  # of all time before
+    buckets: dict[str, dict[int, Tally]] = msgspec.field(
+        default_factory=lambda: {name: {} for name in RANGES}
+    )
+
+    def at(self, time: int) -> Tally:
+        """Return the tally to add to; what comes late is added to the newest."""
+        number = time // (FINE * MINUTE)
+        if number > self.number:
+            self._close(number)
+        return self.current
+
+    def _close(self, number: int) -> None:
+        """Add the current tally to all that it is a part of, and begin another."""
+        self.past = self.past.merged(self.current)
+        for name, found in self.buckets.items():
+            bucket = self.number * FINE // RANGES[name].length
+            found[bucket] = found[bucket].merged(self.current) if bucket in found else self.current
+            first = _first(RANGES[name], number * FINE)
+            self.buckets[name] = {at: tally for at, tally in found.items() if at >= first}
+        self.number, self.current = number, Tally()
+
+    def total(self) -> Tally:
+        """Return the sums of all time."""
+        return self.past.merged(self.current)
+
+    def within(self, name: str, now: int) -> Tally:
+        """Return the sums of a range that ends at a time, in milliseconds."""
+        minutes = max(now // MINUTE, self.number * FINE)
+        first = _first(RANGES[name], minutes)
+        parts = [tally for at, tally in self.buckets[name].items() if at >= first]
+        if self.number * FINE // RANGES[name].length >= first:
+            parts.append(self.current)
+        found = Tally()
+        for part in parts:
+            found = found.merged(part)
+        return found
+
+
+def _first(range: Range, minutes: int) -> int:
+    """Return the first bucket of a range that ends at a time."""
+    return minutes // range.length - range.buckets

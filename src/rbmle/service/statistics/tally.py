@@ -1,0 +1,101 @@
+"""Sums over the plays of some stretch of time."""
+
+import msgspec
+
+from rbmle.service.log.records import Decided
+from rbmle.service.statistics.estimates import Comparison, Sums
+from rbmle.service.statistics.lift import LiftSums, Means
+from rbmle.service.statistics.weights import Weights, probability
+
+
+class Earned(msgspec.Struct, frozen=True, kw_only=True):
+    """What some plays earned, and what others would have; it does not change any more."""
+
+    decisions: int = 0  # events
+    plays: int = 0  # slots of them
+    settled: int = 0  # plays whose reward is final
+    joined: int = 0  # of these, those that were sent one
+    played: Comparison = Sums().compared()  # what was played: the plain average
+    policy: Comparison = Sums().compared()  # the same, of plays that the policy decided
+    policy_baseline: Comparison = Sums().compared()  # the baseline action, in the same plays
+    baseline: Comparison = Sums().compared()  # the baseline action, in all plays
+    uniform: Comparison = Sums().compared()
+    over_baseline: LiftSums = msgspec.field(default_factory=LiftSums)  # of plays of the policy
+    over_uniform: LiftSums = msgspec.field(default_factory=LiftSums)
+    exploration_rate: float | None = None  # None: no play yet
+    agreement: float | None = None  # of model and baseline; None: no play was compared
+
+
+class References(msgspec.Struct):
+    """Means so far of what is played, of the baseline and of uniform play, which lifts are measured from."""
+
+    baseline: Means = msgspec.field(default_factory=Means)
+    uniform: Means = msgspec.field(default_factory=Means)
+
+
+class Tally(msgspec.Struct, array_like=True):
+    """Sums of decisions, and of rewards that are final."""
+
+    decisions: int = 0
+    plays: int = 0
+    joined: int = 0
+    explored: int = 0  # plays of another action than the most probable one
+    compared: int = 0  # plays of the baseline, where it is known what the model preferred
+    agreed: int = 0  # of these, those where it preferred the baseline
+    played: Sums = msgspec.field(default_factory=Sums)
+    policy: Sums = msgspec.field(default_factory=Sums)
+    policy_baseline: Sums = msgspec.field(default_factory=Sums)
+    baseline: Sums = msgspec.field(default_factory=Sums)
+    uniform: Sums = msgspec.field(default_factory=Sums)
+    over_baseline: LiftSums = msgspec.field(default_factory=LiftSums)
+    over_uniform: LiftSums = msgspec.field(default_factory=LiftSums)
+
+    def decide(self, decided: Decided) -> None:
+        """Count a decision, and every play of it."""
+        self.decisions += 1
+        self.plays += len(decided.plays)
+        for play in decided.plays:
+            self.explored += probability(play, play.chosen) < max(play.probabilities)
+            if play.preferred is not None:
+                self.compared += 1
+                self.agreed += play.preferred == play.baseline
+
+    def settle(
+        self, weights: Weights, reward: float, is_of_policy: bool, references: References
+    ) -> None:
+        """Count the final reward of a play, and take it into the means that later ones are measured from."""
+        baseline, uniform = weights
+        self.played.add(1.0, reward)
+        self.policy.add(1.0 if is_of_policy else None, reward)
+        self.policy_baseline.add(
+            None if baseline is None or not is_of_policy else baseline.weight, reward
+        )
+        self.baseline.add(None if baseline is None else baseline.weight, reward)
+        self.uniform.add(None if uniform is None else uniform.weight, reward)
+        if not is_of_policy:
+            return
+        self.over_baseline.add(baseline, reward, references.baseline)
+        self.over_uniform.add(uniform, reward, references.uniform)
+
+    def merged(self, later: "Tally") -> "Tally":
+        """Return both together."""
+        pairs = [(getattr(self, name), getattr(later, name)) for name in self.__struct_fields__]
+        return Tally(*(a + b if isinstance(a, int) else a.merged(b) for a, b in pairs))
+
+    def earned(self) -> Earned:
+        """Return what it comes to."""
+        return Earned(
+            decisions=self.decisions,
+            plays=self.plays,
+            settled=self.played.plays,
+            joined=self.joined,
+            played=self.played.compared(),
+            policy=self.policy.compared(),
+            policy_baseline=self.policy_baseline.compared(),
+            baseline=self.baseline.compared(),
+            uniform=self.uniform.compared(),
+            over_baseline=self.over_baseline.merged(LiftSums()),
+            over_uniform=self.over_uniform.merged(LiftSums()),
+            exploration_rate=self.explored / self.plays if self.plays else None,
+            agreement=self.agreed / self.compared if self.compared else None,
+        )

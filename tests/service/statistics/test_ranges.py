@@ -1,0 +1,52 @@
+"""The last hour, day, week and month."""
+
+import msgspec
+import numpy as np
+
+from rbmle.service.statistics.ranges import FINE, RANGES, Ranges
+from rbmle.service.statistics.timeline import MINUTE
+
+WEEKS = 6 * 7 * 24 * 60  # minutes
+
+
+def test_a_range_holds_what_was_counted_in_it() -> None:
+    rng = np.random.default_rng(0)
+    minutes = np.sort(rng.integers(0, WEEKS, 3_000)).tolist()
+    ranges = Ranges()
+    for seen, minute in enumerate(minutes):
+        ranges.at(minute * MINUTE).decisions += 1
+        if seen % 100 != 99:
+            continue
+        for name, (_, length, buckets) in RANGES.items():
+            first = (minute // length - buckets) * length
+            expected = sum(first <= one for one in minutes[: seen + 1])
+            assert ranges.within(name, minute * MINUTE).decisions == expected
+        assert ranges.total().decisions == seen + 1
+
+
+def test_idle_time_ends_a_range() -> None:
+    ranges = Ranges()
+    ranges.at(0).decisions += 1
+    assert ranges.within("hour", 64 * MINUTE).decisions == 1
+    assert ranges.within("hour", 65 * MINUTE).decisions == 0
+    assert ranges.within("day", 65 * MINUTE).decisions == 1
+    assert ranges.total().decisions == 1
+
+
+def test_what_comes_late_counts_as_of_now() -> None:
+    ranges = Ranges()
+    ranges.at(100 * MINUTE).decisions += 1
+    ranges.at(3 * MINUTE).decisions += 1
+    assert ranges.within("hour", 100 * MINUTE).decisions == 2
+
+
+def test_any_time_needs_bounded_space_and_comes_back_equal() -> None:
+    ranges = Ranges()
+    for minute in range(0, WEEKS, FINE):
+        ranges.at(minute * MINUTE).decisions += 1
+    assert {name: len(found) for name, found in ranges.buckets.items()} == {
+        name: buckets + (length > FINE) for name, (_, length, buckets) in RANGES.items()
+    }
+    text = msgspec.json.encode(ranges)
+    assert len(text) < 100_000
+    assert msgspec.json.decode(text, type=Ranges) == ranges
