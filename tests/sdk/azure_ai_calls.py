@@ -52,22 +52,20 @@ OPERATIONS: dict[str, Callable[[Any, Before], Any]] = {
     "list_feature_importances": lambda admin, _: admin.list_feature_importances(top=3),
     "delete_logs": lambda admin, _: admin.delete_logs(),
     "create_evaluation": lambda admin, _: admin.create_evaluation("one", EVALUATION),
-    "get_evaluation": lambda admin, _: admin.get_evaluation("one", start_time=BEGIN, end_time=END),
-    "delete_evaluation": lambda admin, _: admin.delete_evaluation("one"),
+    "get_evaluation": lambda admin, _: admin.get_evaluation("none", start_time=BEGIN, end_time=END),
+    "delete_evaluation": lambda admin, _: admin.delete_evaluation("none"),
     "apply_from_evaluation": lambda admin, _: admin.apply_from_evaluation(
-        {"evaluationId": "one", "policyName": "two"}
+        {"evaluationId": "none", "policyName": "two"}
     ),
     "create_feature_importance": lambda admin, _: admin.create_feature_importance(
         "one", IMPORTANCE
     ),
-    "get_feature_importance": lambda admin, _: admin.get_feature_importance("one"),
-    "delete_feature_importance": lambda admin, _: admin.delete_feature_importance("one"),
+    "get_feature_importance": lambda admin, _: admin.get_feature_importance("none"),
+    "delete_feature_importance": lambda admin, _: admin.delete_feature_importance("none"),
 }
 REFUSED = {
     "delete_logs": 501,
-    "create_evaluation": 501,
-    "apply_from_evaluation": 501,
-    "create_feature_importance": 501,
+    "apply_from_evaluation": 404,
     "get_evaluation": 404,
     "delete_evaluation": 404,
     "get_feature_importance": 404,

@@ -15,6 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from rbmle.service.exports.logged import ServiceLog
 from rbmle.service.log import Log, open_log
 
 KEY = "only-for-tests-0123456789"
@@ -39,6 +40,11 @@ class Served:
         """Return how many decisions the log has."""
         with closing(self._log()) as log:
             return sum(stored.row.kind == "decided" for stored in log.read())
+
+    def settled(self) -> int:
+        """Return how many plays of the log are settled."""
+        with closing(self._log()) as log:
+            return sum(1 for _ in ServiceLog(log, "the log").rows())
 
     def _log(self) -> Log:
         return open_log(str(self.folder / "log.db"), is_read_only=True)

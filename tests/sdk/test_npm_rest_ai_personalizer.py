@@ -14,13 +14,10 @@ need_node("@azure-rest/ai-personalizer")
 EVENT = "npm/rest é"  # as in the script
 RANK = {"actions": [{"id": id, "features": [{"kind": id}]} for id in ("tea", "coffee")]}
 REFUSED = {
-    "POST /configurations/applyFromEvaluation": 501,
-    "POST /evaluations": 501,
+    "POST /configurations/applyFromEvaluation": 404,
     "POST /logs/interactions": 501,
     "POST /logs/observations": 501,
     "DELETE /logs": 501,
-    "GET /evaluations/{evaluationId}": 404,
-    "DELETE /evaluations/{evaluationId}": 404,
 }
 
 
@@ -70,7 +67,13 @@ def test_what_was_got_can_be_put(outcomes: Any) -> None:
     for name in ("configurations/service", "configurations/policy"):
         assert outcomes[f"PUT /{name}"]["body"] == outcomes[f"GET /{name}"]["body"]
     assert outcomes["GET /model"]["body"] > 0
-    assert outcomes["GET /evaluations"]["body"] == []
+
+
+def test_an_evaluation_can_be_asked_for_and_found(outcomes: Any) -> None:
+    created = outcomes["POST /evaluations"]["body"]
+    assert (created["name"], created["status"]) == ("one", "pending")
+    assert created["id"] in [one["id"] for one in outcomes["GET /evaluations"]["body"]]
+    assert outcomes["GET /evaluations/{evaluationId}"]["body"]["id"] == created["id"]
 
 
 @pytest.mark.parametrize("failure", Failure)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rbmle.core.errors import SettingError
 from rbmle.service.access.keys import KeyRing
+from rbmle.service.evaluations.running import Evaluator
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.app import Application
 from rbmle.service.http.binding import bound
@@ -88,8 +89,13 @@ def run_learner(
         if is_spare is not None:
             learner.stand_by(is_spare=is_spare)
         learner.prepare()
+        evaluator = Evaluator(address, lambda: learner.is_leading)
+        evaluator.start()
         started()
-        learner.run()
+        try:
+            learner.run()
+        finally:
+            evaluator.stop()
     finally:
         publications.close()
         log.close()

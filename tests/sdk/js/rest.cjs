@@ -62,7 +62,7 @@ const table = () => {
   await note("DELETE /configurations/policy", at("/configurations/policy").delete());
   await note(
     "POST /configurations/applyFromEvaluation",
-    at("/configurations/applyFromEvaluation").post({ body: { evaluationId: "one", policyName: "two" } }),
+    at("/configurations/applyFromEvaluation").post({ body: { evaluationId: "none", policyName: "two" } }),
   );
 
   // As text, which `path(…).get()` makes of any body, a model is no longer one.
@@ -79,10 +79,10 @@ const table = () => {
   await note("POST /logs/interactions", at("/logs/interactions").post(bytes(new Uint8Array([1, 2]))));
   await note("POST /logs/observations", at("/logs/observations").post(bytes(new Uint8Array([1, 2]))));
 
+  const { id } = await note("POST /evaluations", at("/evaluations").post({ body: EVALUATION }));
   await note("GET /evaluations", at("/evaluations").get());
-  await note("POST /evaluations", at("/evaluations").post({ body: EVALUATION }));
-  await note("GET /evaluations/{evaluationId}", at("/evaluations/{evaluationId}", "one").get());
-  await note("DELETE /evaluations/{evaluationId}", at("/evaluations/{evaluationId}", "one").delete());
+  await note("GET /evaluations/{evaluationId}", at("/evaluations/{evaluationId}", id).get());
+  await note("DELETE /evaluations/{evaluationId}", at("/evaluations/{evaluationId}", id).delete());
 
   await note("refused", at("/rank").post({ body: { ...RANK, excludedActions: ["tea", "coffee", "mate"] } }));
   await note("wrong key", connected("this-key-is-not-known").path("/rank").post({ body: RANK }));

@@ -168,10 +168,9 @@ def test_what_an_operator_changed_holds_for_the_next_call(client: httpx.Client) 
 
 
 def test_what_cannot_be_done_says_so(client: httpx.Client) -> None:
-    evaluation = {"name": "e", "startTime": "2026-01-01", "endTime": "2026-01-02", "policies": []}
-    refused = client.post("/personalizer/v1.0/evaluations", json=evaluation)
+    refused = client.delete("/personalizer/v1.0/logs")
     assert refused.status_code == 501
-    assert "rbmle log export" in refused.json()["error"]["message"]
+    assert "the model is made from the log" in refused.json()["error"]["message"]
     foreign = {"name": "new", "arguments": "--cb_explore_adf --epsilon 0.2"}
     refused = client.put("/personalizer/v1.0/configurations/policy", json=foreign)
     assert refused.status_code == 400

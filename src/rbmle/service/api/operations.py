@@ -12,10 +12,11 @@ from rbmle.core.policy import Policy
 from rbmle.service.api.commits import Commits
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import EventAnswer, StatusAnswer
+from rbmle.service.evaluations.jobs import Job, jobs_of
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.learning.model import bounded, default_policy
 from rbmle.service.log.errors import DuplicateRequest, LogUnavailable
-from rbmle.service.log.records import OPERATOR
+from rbmle.service.log.records import OPERATOR, EvaluationAsked, EvaluationDeleted
 
 CONFIGURE_TRIES = 20
 LEARNED_LOOKS, LEARNED_SECONDS = 100, 0.02  # for whether a change of the model is in force
@@ -106,6 +107,30 @@ class Operations:
         """Return the times of the first and the last record."""
         first, last = await asyncio.to_thread(self._service.log_times)
         return _date(first), _date(last)
+
+    async def evaluations(self, *, is_importance: bool) -> list[Job]:
+        """Return the evaluations of policies or of features, the newest first."""
+        jobs = await asyncio.to_thread(jobs_of, self._service.log)
+        return [job for job in reversed(jobs) if job.asked.is_importance is is_importance]
+
+    async def evaluation(self, id: str, *, is_importance: bool) -> Job | None:
+        """Return an evaluation; None if there is none."""
+        jobs = await self.evaluations(is_importance=is_importance)
+        return next((job for job in jobs if job.asked.id == id), None)
+
+    async def ask(self, asked: EvaluationAsked) -> Job | None:
+        """Ask for an evaluation, and return it; None if its id stands for another one."""
+        async with self._changing:
+            found = await self.evaluation(asked.id, is_importance=asked.is_importance)
+            if found is None:
+                await self._commits.wait(self._service.decider.append(asked))
+                found = await self.evaluation(asked.id, is_importance=asked.is_importance)
+                assert found is not None
+        return found if found.asked == asked else None
+
+    async def delete_evaluation(self, job: Job) -> None:
+        """Show an evaluation no more, and let it not go on."""
+        await self._commits.wait(self._service.decider.append(EvaluationDeleted(asked=job.seq)))
 
     async def _in_force(self, stored: "Future[int]") -> None:
         """Wait until something is on disk and decides; if the learner is far behind, only for the first."""

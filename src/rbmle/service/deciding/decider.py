@@ -25,9 +25,12 @@ from rbmle.service.learning.published import Published
 from rbmle.service.log.base import Log, Row
 from rbmle.service.log.records import (
     CLOCK,
+    EVALUATIONS,
     OPERATOR,
     Activated,
     Decided,
+    EvaluationAsked,
+    EvaluationDeleted,
     OfferedAction,
     Play,
     Record,
@@ -140,8 +143,14 @@ class Decider:
         return _row(request.event, f"activate:{request.event}", Activated())
 
     def append(self, record: Record, request: str | None = None) -> "Future[int]":
-        """Write a record of the operator, or of time; one with a request is written once."""
-        event = CLOCK if isinstance(record, Ticked) else OPERATOR
+        """Write a record of the operator, of time or of evaluations; one with a request is written once."""
+        match record:
+            case Ticked():
+                event = CLOCK
+            case EvaluationAsked() | EvaluationDeleted():
+                event = EVALUATIONS
+            case _:
+                event = OPERATOR
         return self._writer.submit([_row(event, request, record)])
 
     def _event(self, event: str | None, key: str | None) -> str:

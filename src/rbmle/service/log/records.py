@@ -7,6 +7,7 @@ import msgspec
 
 OPERATOR = ""  # the event of records that are of none: models and configurations
 CLOCK = "\x1f"  # the event of records of time; no client can have it
+EVALUATIONS = "\x1e"  # the event of records of evaluations
 
 RawFeatures = msgspec.Raw  # a JSON array of objects, as the client sent it
 NO_FEATURES: RawFeatures = msgspec.Raw(b"[]")
@@ -86,9 +87,67 @@ class Reset(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The model starts anew; events before it are not learned from any more."""
 
 
+class NamedPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A policy that is to be judged: `lin-ucb`, or a name that begins so, and its settings."""
+
+    name: str
+    arguments: str = ""  # key=value, with spaces between
+
+
+class EvaluationAsked(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody wants to know what policies would have earned, or which features matter, in some time."""
+
+    id: str
+    name: str
+    start: int  # milliseconds since the epoch
+    end: int
+    policies: list[NamedPolicy] = []
+    is_optimizing: bool = False  # try other policies too
+    is_importance: bool = False  # features are asked for, not policies
+
+
+class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy would have earned, by the IPS and SNIPS estimators."""
+
+    name: str
+    arguments: str
+    source: str  # Online, Baseline, Random, Custom or OfflineExperimentation
+    ips_numerator: float
+    ips_denominator: float
+    snips_denominator: float
+    average_reward: float | None  # None: the log does not tell
+    half_width: float | None  # of its 95 % confidence interval; None: it has none
+
+
+class FeatureScore(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a feature matters."""
+
+    namespace: str
+    name: str
+    score: float
+
+
+class EvaluationDone(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What was found, or why nothing was."""
+
+    asked: int  # the seq of what was asked
+    estimates: list[PolicyEstimate] = []
+    scores: list[FeatureScore] = []
+    problem: str = ""
+
+
+class EvaluationDeleted(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What was asked and found is not shown any more."""
+
+    asked: int
+
+
 KINDS: dict[str, type[Record]] = {
     kind.__name__.lower(): kind
-    for kind in (Modelled, Imported, Decided, Activated, Rewarded, Configured, Ticked, Reset)
+    for kind in (
+        *(Modelled, Imported, Decided, Activated, Rewarded, Configured, Ticked, Reset),
+        *(EvaluationAsked, EvaluationDone, EvaluationDeleted),
+    )
 }
 
 

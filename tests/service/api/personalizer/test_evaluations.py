@@ -6,13 +6,13 @@ import msgspec
 
 from rbmle.service.api.personalizer.evaluations import (
     EvaluationAnswer,
-    PolicyEstimate,
     Progress,
     encode_evaluation,
     encode_evaluations,
     encode_page,
 )
 from rbmle.service.api.personalizer.versions import Version
+from rbmle.service.log.records import PolicyEstimate
 from tests.service.api.samples import DAY, NOON
 
 

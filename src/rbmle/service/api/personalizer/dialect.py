@@ -17,6 +17,7 @@ from rbmle.service.api.base import (
 from rbmle.service.api.faults import Refusal
 from rbmle.service.api.paths import parameters
 from rbmle.service.api.personalizer import bodies
+from rbmle.service.api.personalizer import evaluating as judge
 from rbmle.service.api.personalizer import operating as do
 from rbmle.service.api.personalizer.errors import (
     ErrorCode,
@@ -59,7 +60,7 @@ def _endpoints(version: Version) -> dict[str, Endpoint]:
         "PUT configurations/policy": changing("put_policy", do.put_policy),
         "DELETE configurations/policy": changing("reset_policy", do.reset_policy),
         "POST configurations/applyfromevaluation": changing(
-            "apply_evaluation", do.evaluate_nothing, status=204
+            "apply_evaluation", judge.apply, status=204
         ),
         "GET model": reading("get_model", do.get_model, kind=BYTES),
         "PUT model": changing("put_model", do.put_model, status=204, most_bytes=MOST_MODEL_BYTES),
@@ -67,37 +68,37 @@ def _endpoints(version: Version) -> dict[str, Endpoint]:
         "GET model/properties": reading("get_model_properties", do.get_model_properties),
         "DELETE logs": changing("delete_logs", do.delete_no_logs, status=204),
         "GET logs/properties": reading("get_log_properties", do.get_log_properties),
-        "GET evaluations": reading("list_evaluations", partial(do.list_none, version)),
-        "GET evaluations/{id}": reading("get_evaluation", do.find_no_evaluation),
-        "DELETE evaluations/{id}": changing("delete_evaluation", do.find_no_evaluation, status=204),
+        "GET evaluations": reading("list_evaluations", partial(judge.list_all, version)),
+        "GET evaluations/{id}": reading("get_evaluation", partial(judge.get, version)),
+        "DELETE evaluations/{id}": changing("delete_evaluation", judge.delete, status=204),
     }
 
 
 def _v1(version: Version) -> EndpointTable:
-    nothing = do.evaluate_nothing
+    create = partial(judge.create, version)
     return table_of(
         {
             **_endpoints(version),
-            "POST evaluations": changing("create_evaluation", nothing, status=201),
-            "POST logs/interactions": changing("log_interactions", nothing, status=204),
-            "POST logs/observations": changing("log_observations", nothing, status=204),
+            "POST evaluations": changing("create_evaluation", create, status=201),
+            "POST logs/interactions": changing("log_interactions", do.take_no_logs, status=204),
+            "POST logs/observations": changing("log_observations", do.take_no_logs, status=204),
         }
     )
 
 
 def _v2022(version: Version) -> EndpointTable:
-    listed, no_importance = partial(do.list_none, version), do.find_no_importance
+    create = partial(judge.create, version)
     return table_of(
         {
             **_endpoints(version),
-            "PUT evaluations/{id}": changing("create_evaluation", do.evaluate_nothing),
-            "GET featureimportances": reading("list_feature_importances", listed),
-            "GET featureimportances/{id}": reading("get_feature_importance", no_importance),
+            "PUT evaluations/{id}": changing("create_evaluation", create),
+            "GET featureimportances": reading("list_feature_importances", judge.list_importances),
+            "GET featureimportances/{id}": reading("get_feature_importance", judge.get_importance),
             "PUT featureimportances/{id}": changing(
-                "create_feature_importance", do.evaluate_nothing
+                "create_feature_importance", judge.create_importance
             ),
             "DELETE featureimportances/{id}": changing(
-                "delete_feature_importance", no_importance, status=204
+                "delete_feature_importance", judge.delete_importance, status=204
             ),
         }
     )

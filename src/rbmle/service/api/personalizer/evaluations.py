@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
 import msgspec
 
 from rbmle.service.api.personalizer.versions import Version
+from rbmle.service.evaluations.jobs import Job
 from rbmle.service.iso8601 import format_date, format_duration
+from rbmle.service.log.records import FeatureScore, PolicyEstimate
 
 EXPANDING_MINUTES = 5
 
@@ -23,20 +25,6 @@ class Progress(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyEstimate:
-    """What a policy would have earned, by the IPS and SNIPS estimators."""
-
-    name: str
-    arguments: str
-    source: str  # Online, Baseline, Random or Custom
-    ips_numerator: float
-    ips_denominator: float
-    snips_denominator: float
-    average_reward: float
-    half_width: float  # of its 95 % confidence interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationAnswer:
     """An evaluation and what it has found."""
 
@@ -46,7 +34,46 @@ class EvaluationAnswer:
     end: datetime
     created: datetime
     progress: Progress
-    estimates: tuple[PolicyEstimate, ...] = ()
+    estimates: Sequence[PolicyEstimate] = ()
+    scores: Sequence[FeatureScore] = ()
+    problem: str = ""  # why it failed
+
+
+def answer_of(job: Job) -> EvaluationAnswer:
+    """Return what is told of an evaluation."""
+    asked, done = job.asked, job.done
+    progress = Progress.RUNNING if done is None else Progress.DONE
+    return EvaluationAnswer(
+        id=asked.id,
+        name=asked.name,
+        start=_date(asked.start),
+        end=_date(asked.end),
+        created=_date(job.created),
+        progress=Progress.FAILED if done is not None and done.problem else progress,
+        estimates=() if done is None else done.estimates,
+        scores=() if done is None else done.scores,
+        problem="" if done is None else done.problem,
+    )
+
+
+def encode_importance(evaluation: EvaluationAnswer) -> bytes:
+    """Return the answer of GET /featureImportances/{id}."""
+    return msgspec.json.encode(_importance(evaluation))
+
+
+def encode_importances(evaluations: Sequence[EvaluationAnswer]) -> bytes:
+    """Return the answer of GET /featureImportances."""
+    return encode_page([_importance(evaluation) for evaluation in evaluations], Version.V2022)
+
+
+def _importance(evaluation: EvaluationAnswer) -> dict[str, Any]:
+    details = _details(evaluation, Version.V2022)
+    del details["evaluationType"]
+    found = [
+        {"namespace": one.namespace, "featureName": one.name, "score": one.score}
+        for one in evaluation.scores
+    ]
+    return details | {"featureScores": found}
 
 
 def encode_evaluation(evaluation: EvaluationAnswer, version: Version) -> bytes:
@@ -85,7 +112,7 @@ def _details(evaluation: EvaluationAnswer, version: Version) -> dict[str, Any]:
         "status": new if version is Version.V2022 else old,
     }
     if version is Version.V2022:
-        return common
+        return common | _if_known(description=evaluation.problem, optimalPolicy=_best(evaluation))
     results = [_estimate_v1(estimate, evaluation) for estimate in evaluation.estimates]
     return common | {"jobId": evaluation.id, "policyResults": results, "featureImportance": []}
 
@@ -109,12 +136,28 @@ def _estimate_v1(estimate: PolicyEstimate, evaluation: EvaluationAnswer) -> dict
     }
 
 
+def _if_known(**texts: str) -> dict[str, str]:
+    return {name: text for name, text in texts.items() if text}
+
+
+def _best(evaluation: EvaluationAnswer) -> str:
+    """Return the name of the policy with the largest estimate; empty if nothing was found."""
+    known = [(one.average_reward, one.name) for one in evaluation.estimates]
+    found = [(mean, name) for mean, name in known if mean is not None]
+    return max(found, key=lambda one: one[0])[1] if found else ""
+
+
+def _date(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
 def _estimate_2022(estimate: PolicyEstimate) -> dict[str, Any]:
     mean, half = estimate.average_reward, estimate.half_width
+    ends = [] if mean is None or half is None else [mean - half, mean + half]
     return {
         "name": estimate.name,
         "arguments": estimate.arguments,
         "policySource": estimate.source,
-        "summary": {"expectedReward": mean, "confidenceInterval": [mean - half, mean + half]},
+        "summary": {"expectedReward": mean, "confidenceInterval": ends},
         "timeseries": {"data": []},
     }

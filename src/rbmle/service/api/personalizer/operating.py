@@ -1,4 +1,4 @@
-"""What an operator asks in Personalizer's words: configuration, learning settings, model, log, evaluations."""
+"""What an operator asks in Personalizer's words: configuration, learning settings, model and log."""
 
 from functools import partial
 from typing import Any
@@ -12,7 +12,6 @@ from rbmle.service.api.base import Operate
 from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.operations import Operations
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
-from rbmle.service.api.personalizer.evaluations import encode_page
 from rbmle.service.api.personalizer.settings import (
     decode_configuration,
     decode_policy,
@@ -46,7 +45,8 @@ async def get_policy(operations: Operations, id: str, body: bytes) -> bytes:
 
 async def put_policy(operations: Operations, id: str, body: bytes) -> bytes:
     """Begin a model of another policy."""
-    return _encoded(await operations.choose_policy(_policy(decode_policy(body))))
+    settings = decode_policy(body)
+    return _encoded(await operations.choose_policy(policy_of(settings.name, settings.arguments)))
 
 
 async def reset_policy(operations: Operations, id: str, body: bytes) -> bytes:
@@ -82,11 +82,6 @@ async def get_log_properties(operations: Operations, id: str, body: bytes) -> by
     return encode_log_properties(*await operations.log_times())
 
 
-async def list_none(version: Version, operations: Operations, id: str, body: bytes) -> bytes:
-    """Answer that there is none yet."""
-    return encode_page([], version)
-
-
 def _refusing(code: ErrorCode, message: str) -> Operate:
     """Return an operation that cannot be done; `{id}` in its message is that of the path."""
 
@@ -96,16 +91,12 @@ def _refusing(code: ErrorCode, message: str) -> Operate:
     return refuse
 
 
-find_no_evaluation = _refusing(ErrorCode.EVALUATION_NOT_FOUND, "there is no evaluation {id}")
-find_no_importance = _refusing(ErrorCode.RESOURCE_NOT_FOUND, "there is no feature importance {id}")
 delete_no_logs = _refusing(
     ErrorCode.NOT_IMPLEMENTED,
     "the model is made from the log; to delete both, stop the service and delete its folder",
 )
-evaluate_nothing = _refusing(
-    ErrorCode.NOT_IMPLEMENTED,
-    "this service makes no offline evaluations; export its log with `rbmle log export`, and "
-    "evaluate that",
+take_no_logs = _refusing(
+    ErrorCode.NOT_IMPLEMENTED, "this service takes no logs of others; send rank and reward calls"
 )
 
 
@@ -113,10 +104,10 @@ def _encoded(policy: Policy[Any]) -> bytes:
     return msgspec.json.encode(PolicyBody(name_of(policy), settings_of(policy)))
 
 
-def _policy(settings: PolicyBody) -> Policy[Any]:
+def policy_of(name: str, arguments: str) -> Policy[Any]:
     """Return the policy of learning settings; those of Vowpal Wabbit are of another learner."""
     try:
-        return policy_with(settings.name, settings.arguments)
+        return policy_with(name, arguments)
     except RBMLEError as error:
         raise RefusedError(
             problem(

@@ -121,3 +121,10 @@ class EvaluationBody(Struct, frozen=True, kw_only=True, rename="camel"):
     policies: list[PolicyBody] | None = None
     enable_offline_experimentation: bool | None = None  # its name in v1
     enable_policy_optimization: bool | None = None
+
+
+class AppliedBody(Struct, frozen=True, kw_only=True, rename="camel"):
+    """POST /configurations/applyFromEvaluation."""
+
+    evaluation_id: str
+    policy_name: str
