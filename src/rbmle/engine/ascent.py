@@ -102,7 +102,8 @@ def biased_ascent(
     An index is the first plus `worth` times the second, which is never above 0. A step along the bias β
     raises f(x_a) by ηβ‖g‖²/(1 + ηβ‖g‖²) at most, to first order. So an index is at most f(x_a; θ̂)
     plus `reach` times all of these rises. Arms take their turns by this bound, the largest first, until it is
-    below an index: no other arm can win. Those have their bounds in the place of indices, and no ascent.
+    below the index of an arm that was played: no other arm can win. Those have their bounds in the place of
+    indices, and no ascent.
 
     θ̃_a is `steps` times a step on a sample of the arm's own block and one along the bias, from
     the base. Samples of other blocks would move the upper layers only, which have settled in the
@@ -132,7 +133,7 @@ def biased_ascent(
         bounds[a] = base + reach * steps * rise / (1.0 + rise)
         estimates[a], gains[a] = bounds[a], 0.0
     order = np.argsort(-bounds)
-    bar = -np.inf  # the largest index so far
+    bar = -np.inf  # the largest index so far of an arm that was played
     for a in order:
         if bounds[a] < bar:
             return
@@ -204,5 +205,7 @@ def biased_ascent(
             gains[a] -= fit.ridge / 2 * distance_squared(local, twin, used)
         rise = value(local, out, ZERO, h) - value(twin, out, ZERO, h)
         estimates[a] = f_base + rise
-        # No more than its bound, so that arms with equal contexts are treated alike.
-        bar = max(bar, min(bounds[a], estimates[a] + worth * gains[a]))
+        # No more than its bound, so that arms with equal contexts are treated alike; and not by an arm that was
+        # never played, so that a new one leaves the indices of the others as they were.
+        if count > 0:
+            bar = max(bar, min(bounds[a], estimates[a] + worth * gains[a]))

@@ -36,12 +36,12 @@ from rbmle.policies.uniform import Uniform as Uniform
 POLICIES: dict[str, type[Policy[Any]]] = {
     "neural-rbmle-ga": NeuralRBMLEGA,
     "neural-rbmle-pc": NeuralRBMLEPC,
-    "neural-rbmle": NeuralRBMLE,
     "neural-ucb": NeuralUCB,
     "neural-ts": NeuralTS,
     "deep-fpl": DeepFPL,
     "bootstrapped-nn": BootstrappedNN,
     "lin-rbmle": LinRBMLE,
+    "neural-rbmle": NeuralRBMLE,
     "lin-ucb": LinUCB,
     "lin-ts": LinTS,
     "glm-rbmle": GLMRBMLE,
