@@ -53,6 +53,7 @@ VARIANTS: dict[str, Policy[Any]] = {
         model=Regression(network=Network(width=16, depth=3, dtype="float64"))
     ),
     "ucb, paired": NeuralUCB(model=Regression(network=Network(width=16, start="paired"))),
+    "ucb, zero": NeuralUCB(model=Regression(network=Network(width=16, start="zero"))),
     "ucb, window": NeuralUCB(model=Regression(memory=Memory(keep="window", size=50))),
     "ucb, reservoir": NeuralUCB(model=Regression(memory=Memory(keep="reservoir", size=50))),
     "ts, exact": NeuralTS(precision=Exact(), model=Regression(network=SMALL)),

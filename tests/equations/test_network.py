@@ -72,6 +72,16 @@ def test_the_paired_start_gives_zero_on_duplicated_contexts(depth: int) -> None:
     np.testing.assert_allclose(f, 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_the_zero_start_gives_zero_everywhere_and_a_gradient(depth: int) -> None:
+    network = double(width=8, depth=depth, start="zero")
+    net = network.grow(network.init(2, 6, rng()), 3, rng(2))
+    contexts = disjoint(rng(1).normal(size=6), np.arange(3), 6)
+    np.testing.assert_allclose(network.predict(net, contexts), 0, atol=1e-12)
+    factors = differentiated(net, network.rows(contexts))[1]
+    assert (np.abs(factors.deltas).sum(axis=(1, 2)) > 0).all()
+
+
 def test_the_paired_start_has_the_variances_of_the_paper() -> None:
     m = 200
     theta = double(width=m, depth=3, start="paired").init(1, 400, rng()).theta
@@ -99,6 +109,10 @@ def test_a_network_that_cannot_be_is_refused() -> None:
         Network(depth=1)
     with pytest.raises(SettingError, match="`width` must be even for a paired start, got 7; use 8"):
         Network(width=7, start="paired")
+    with pytest.raises(SettingError, match="`width` must be even for a zero start, got 7; use 8"):
+        Network(width=7, start="zero")
+    with pytest.raises(SettingError, match="'standard', 'zero' or 'paired', got 'random'"):
+        Network(start="random")  # type: ignore[arg-type]  # that is the point
     with pytest.raises(SettingError, match="must be even for a paired start, got 3"):
         Network(start="paired").init(1, 3, rng())
 

@@ -16,14 +16,16 @@ class Network:
     """A ReLU network of L layers with m units in each hidden one.
 
     `start="standard"`: biases and uniform weights in ±1/√(inputs), f = W_L h, as the published code
-    of the field has it. `start="paired"`: the paper's, f = √m W_L h without biases, W_l of two equal
-    diagonal blocks with entries N(0, 2/m), and W_L = (wᵀ, −wᵀ) with entries N(0, 1/m), so that
-    f(x; θ₀) = 0 for every x whose second half equals its first.
+    of the field has it. `start="zero"`: the same, but units come in pairs with equal weights before them
+    and opposite ones behind, so that f(x; θ₀) = 0 for every x. `start="paired"`: the paper's,
+    f = √m W_L h without biases, W_l of two equal diagonal blocks with entries N(0, 2/m), and
+    W_L = (wᵀ, −wᵀ) with entries N(0, 1/m), so that f(x; θ₀) = 0 for every x whose second half
+    equals its first.
     """
 
     width: int = 100  # m
     depth: int = 2  # L
-    start: Literal["standard", "paired"] = "standard"
+    start: Literal["standard", "zero", "paired"] = "standard"
     dtype: Literal["float32", "float64"] = "float32"
     fan_in: int | None = None  # inputs of which W_1 starts as if there were no more; None: all
 
@@ -35,13 +37,15 @@ class Network:
             raise SettingError(
                 f"`depth` must be at least 2, got {self.depth}; a depth of 2 is one hidden layer"
             )
-        if self.start not in ("standard", "paired"):
-            raise SettingError(f"`start` must be 'standard' or 'paired', got {self.start!r}")
+        if self.start not in ("standard", "zero", "paired"):
+            raise SettingError(
+                f"`start` must be 'standard', 'zero' or 'paired', got {self.start!r}"
+            )
         if self.dtype not in ("float32", "float64"):
             raise SettingError(f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}")
-        if self.start == "paired" and self.width % 2:
+        if self.start != "standard" and self.width % 2:
             raise SettingError(
-                f"`width` must be even for a paired start, got {self.width}; use {self.width + 1}"
+                f"`width` must be even for a {self.start} start, got {self.width}; use {self.width + 1}"
             )
 
     @property
@@ -80,6 +84,12 @@ class Network:
             theta.biases[0] = _uniform(self.fan_in or features, (m,), rng)
             theta.biases[1:] = _uniform(m, (self.depth - 2, m), rng)
             theta.shift[:] = _uniform(m, (1,), rng)
+        if self.start == "zero":
+            half = m // 2
+            for part in (theta.hidden, theta.biases):
+                part[..., half:] = part[..., :half]
+            theta.output[half:] = -theta.output[:half]
+            theta.shift[:] = 0
         start = Parameters(*(part.copy() for part in theta))
         ages, clock = np.zeros(len(theta.first)), np.zeros(1)
         biased = float(self.start != "paired")
@@ -115,6 +125,8 @@ class Network:
             first[:, :d, :half] = first[:, d:, half:] = block
         else:
             first = _uniform(self.fan_in or features, shape, rng)
+        if self.start == "zero":
+            first[..., m // 2 :] = first[..., : m // 2]
         return first.reshape(blocks * features, m).astype(self.dtype)
 
 
