@@ -109,17 +109,6 @@ def test_a_mistake_is_named(wrong: Any, message: str) -> None:
         wrong()
 
 
-def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    import rbmle.interop as adapters
-
-    monkeypatch.setattr("rbmle.interop.needs.find_spec", lambda _: None)
-    for name, extra in {"BanditClassifier": "sklearn"}.items():
-        with pytest.raises(SettingError, match=rf"{name} needs .*pip install 'rbmle\[{extra}\]'"):
-            getattr(adapters, name)
-    with pytest.raises(AttributeError, match="it has BanditClassifier"):
-        adapters.Nothing  # noqa: B018
-
-
 def started() -> BanditClassifier:
     """Return a classifier of the classes 0, 1 and 2."""
     return BanditClassifier("lin-ucb").partial_fit(X[:9], Y[:9], classes=[0, 1, 2])

@@ -11,6 +11,9 @@ from rbmle.interop.needs import need
 # The name of an adapter: its module, the package that it adapts, and the extra that brings it.
 _ADAPTERS = {
     "BanditClassifier": ("sklearn_classifier", "sklearn", "sklearn"),
+    "BanditEnv": ("gymnasium_env", "gymnasium", "gymnasium"),
+    "gymnasium_bandit": ("gymnasium_play", "gymnasium", "gymnasium"),
+    "play_gymnasium": ("gymnasium_play", "gymnasium", "gymnasium"),
 }
 __all__ = [*_ADAPTERS]  # noqa: PLE0604  # strings, all of them
 
