@@ -14,6 +14,8 @@ _ADAPTERS = {
     "BanditEnv": ("gymnasium_env", "gymnasium", "gymnasium"),
     "gymnasium_bandit": ("gymnasium_play", "gymnasium", "gymnasium"),
     "play_gymnasium": ("gymnasium_play", "gymnasium", "gymnasium"),
+    "CobaLearner": ("coba_learner", "coba", "coba"),
+    "CobaEnvironment": ("coba_environment", "coba", "coba"),
 }
 __all__ = [*_ADAPTERS]  # noqa: PLE0604  # strings, all of them
 
