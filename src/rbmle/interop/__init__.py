@@ -16,6 +16,11 @@ _ADAPTERS = {
     "play_gymnasium": ("gymnasium_play", "gymnasium", "gymnasium"),
     "CobaLearner": ("coba_learner", "coba", "coba"),
     "CobaEnvironment": ("coba_environment", "coba", "coba"),
+    "TorchNetwork": ("torch_network", "torch", "torch"),
+    "Perceptron": ("torch_network", "torch", "torch"),
+    "TorchRegression": ("torch_regression", "torch", "torch"),
+    "Minibatch": ("torch_regression", "torch", "torch"),
+    "TorchDiagonal": ("torch_precision", "torch", "torch"),
 }
 __all__ = [*_ADAPTERS]  # noqa: PLE0604  # strings, all of them
 

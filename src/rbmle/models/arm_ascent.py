@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbmle.core.errors import SettingError
+from rbmle.core.policy import has
 from rbmle.core.types import Batch, Contexts, Indices, Rows, rows_at
 from rbmle.engine.ascent import biased_ascent
 from rbmle.engine.compiled import scalar
 from rbmle.engine.forecast import forecast
 from rbmle.engine.full_batch import full_batch, log_likelihood
 from rbmle.engine.layout import Bias, Fit, Parameters
+from rbmle.models.base import Ascends
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState, no_walk, unmoved
 from rbmle.models.training import FullBatch
@@ -79,6 +81,8 @@ class Biased:
         have an upper bound, and zero; where more than FEW arms share one block, a forecast of both, by which
         they are below the largest too, see `_pruned`.
         """
+        if has(self.model, Ascends):
+            return self.model.ascend(state, contexts, alpha, key, self.ascent)
         match self.model.training:
             case FullBatch() as training:
                 return self._full(state, contexts, alpha, training)
@@ -98,6 +102,8 @@ class Biased:
 
     def frozen(self, state: RegressionState) -> RegressionState:
         """Return the network and the history, which the ascent reads."""
+        if has(self.model, Ascends):
+            return self.model.frozen(state)
         net, history = unmoved(state.net), state.history.frozen(self.model.memory)
         watch = state.watch.copy()  # the policy asks for the deviation of rewards
         return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)

@@ -1,6 +1,6 @@
 """What a model promises: it predicts rewards, and learns from them."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,4 +37,18 @@ class Model(Protocol[State]):
 
     def frozen(self, state: State) -> State:
         """Return what deciding reads, which stays as it is when the state learns."""
+        ...
+
+
+class Ascends(Protocol):
+    """A model that finds the arm-specific estimators θ̃_a by itself, as one of another library does."""
+
+    def ascend(
+        self, state: Any, contexts: Contexts, alpha: float, key: np.uint64, ascent: Any
+    ) -> tuple[Indices, Indices]:
+        """Return f(x_a; θ̃_a), and ℓ_λ(F_t; θ̃_a) − ℓ_λ(F_t; θ̂), for every arm."""
+        ...
+
+    def frozen(self, state: Any) -> Any:
+        """Return what `ascend` reads, which stays as it is when the state learns."""
         ...

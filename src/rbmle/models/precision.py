@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rbmle.core.errors import SettingError
 from rbmle.core.types import Indices, Rows
 from rbmle.engine.layout import Net, Parameters
 from rbmle.engine.precision_diagonal import diagonal_add, diagonal_corrected, diagonal_estimates
@@ -52,6 +53,7 @@ class Diagonal:
 
     def init(self, net: Net, ridge: float) -> DiagonalState:
         """Return Z = λI."""
+        _check(net, "Diagonal")
         return DiagonalState(D=Parameters(*(np.full_like(part, 1 / ridge) for part in net.theta)))
 
     def estimates(
@@ -96,6 +98,7 @@ class Exact:
 
     def init(self, net: Net, ridge: float) -> ExactState:
         """Return Z = λI."""
+        _check(net, "Exact")
         return ExactState.start(net, ridge)
 
     def estimates(
@@ -121,3 +124,12 @@ class Exact:
     def frozen(self, state: ExactState) -> ExactState:
         """Return a copy of the inverse; gradients are only appended, so they are shared."""
         return replace(state, inverse=state.inverse.copy())
+
+
+def _check(net: object, name: str) -> None:
+    """Raise SettingError for a network of another library."""
+    if not isinstance(net, Net):
+        raise SettingError(
+            f"the precision {name}() is for networks of rbmle, got a {type(net).__name__}; give the policy "
+            "the precision that goes with its model, such as precision=TorchDiagonal()"
+        )
