@@ -16,6 +16,7 @@ _ADAPTERS = {
     "play_gymnasium": ("gymnasium_play", "gymnasium", "gymnasium"),
     "CobaLearner": ("coba_learner", "coba", "coba"),
     "CobaEnvironment": ("coba_environment", "coba", "coba"),
+    "RiverPolicy": ("river_policy", "river", "river"),
     "TorchNetwork": ("torch_network", "torch", "torch"),
     "Perceptron": ("torch_network", "torch", "torch"),
     "TorchRegression": ("torch_regression", "torch", "torch"),
