@@ -6,5 +6,7 @@ ADAPTERS = {"gymnasium": "gymnasium_*.py", "coba": "coba_*.py", "river": "river_
 ADAPTERS |= {"torch": "torch_*.py"}
 
 collect_ignore_glob = [
-    f"src/rbmle/interop/{files}" for package, files in ADAPTERS.items() if find_spec(package) is None
+    f"src/rbmle/interop/{files}"
+    for package, files in ADAPTERS.items()
+    if find_spec(package) is None
 ]

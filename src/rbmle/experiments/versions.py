@@ -5,7 +5,11 @@ import sys
 from importlib.metadata import version
 
 NAMES = ("rbmle", "numpy", "numba", "llvmlite")
-RIVALS = {"sklearn": "scikit-learn", "vowpalwabbit": "vowpalwabbit"}  # as imported, as installed
+RIVALS = {  # as imported, as installed
+    "sklearn": "scikit-learn",
+    "vowpalwabbit": "vowpalwabbit",
+    "mabwiser": "mabwiser",
+}
 
 
 def versions() -> dict[str, str]:

@@ -8,4 +8,5 @@ RIVALS: dict[str, str] = {
     "vw:cover": "rbmle.interop.vw_explorers:Cover",
     "vw:epsilon": "rbmle.interop.vw_explorers:Epsilon",
     "vw:first": "rbmle.interop.vw_explorers:First",
+    "mabwiser:linucb": "rbmle.interop.mabwiser_linear:MABWiserLinUCB",
 }

@@ -1,0 +1,100 @@
+"""LinUCB of MABWiser as a policy, to compare with."""
+
+import threading
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from rbmle.core.errors import SettingError
+from rbmle.core.types import Contexts, Indices, Observation, rows_at
+from rbmle.interop.needs import need
+from rbmle.models.history import History, Memory
+
+ALL = Memory()
+
+
+@dataclass(kw_only=True)
+class MABWiserState:
+    """What MABWiser was taught, in order; it is taught again where a state is loaded or copied."""
+
+    history: History
+    features: int
+
+    def __post_init__(self) -> None:
+        """Start without a live bandit of MABWiser."""
+        self.live: Any = None
+        self.lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the fields."""
+        self.__init__(**state)  # type: ignore[misc]  # it is this class's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MABWiserLinUCB:
+    """Index θ̂ᵀx + α √(xᵀ A⁻¹ x) of MABWiser's LearningPolicy.LinUCB, a ridge regression for each arm."""
+
+    exploration: float = 1.0  # α
+    ridge: float = 1.0  # λ
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for a setting out of range, or if MABWiser is not installed."""
+        need("mabwiser", "mabwiser", type(self).__name__)
+        for name, value in (("exploration", self.exploration), ("ridge", self.ridge)):
+            if not 0 <= value < float("inf"):
+                raise SettingError(f"`{name}` must be a finite number, 0 or more, got {value}")
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> MABWiserState:
+        """Return the state before any data."""
+        return MABWiserState(history=History.empty(blocks, "float64"), features=features)
+
+    def index(self, state: MABWiserState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        """Return MABWiser's expectations; before any data it has none, and they are 0."""
+        if state.history.count == 0:
+            return np.zeros(len(contexts))
+        places = contexts.rows.blocks
+        is_shared = len(set(contexts.rows.starts.tolist())) == 1
+        X = contexts.part(slice(1)).dense() if is_shared else contexts.dense()
+        with state.lock, np.errstate(invalid="ignore"):  # the bandit refuses what is not finite
+            said = self._live(state).predict_expectations(X)
+        each = [said] if isinstance(said, dict) else said
+        each = each * len(places) if is_shared else each
+        return np.array([one[int(place)] for one, place in zip(each, places, strict=True)])
+
+    def update(self, state: MABWiserState, seen: Observation, rng: np.random.Generator) -> None:
+        """Learn from one observation."""
+        with state.lock:
+            live = self._live(state)
+            _teach(live, seen.context, seen.reward, state.history.count == 0)
+            state.history.append(seen, ALL, rng)
+
+    def grow(self, state: MABWiserState, blocks: int, rng: np.random.Generator) -> None:
+        """Make room for more blocks."""
+        with state.lock:
+            state.history.grow(blocks)
+            state.live = None  # it is taught again, with more arms
+
+    def _live(self, state: MABWiserState) -> Any:
+        """Return the bandit of MABWiser, taught all that the state has seen; the lock is held."""
+        if state.live is None:
+            from mabwiser.mab import MAB, LearningPolicy  # it takes a moment to import
+
+            arms = list(range(len(state.history.member_starts)))
+            kind = LearningPolicy.LinUCB(alpha=self.exploration, l2_lambda=self.ridge)
+            state.live = MAB(arms, kind)
+            for at in range(state.history.count):
+                rows = rows_at(state.history.rows, slice(at, at + 1))
+                context = Contexts(rows=rows, features=state.features)
+                _teach(state.live, context, float(state.history.rewards[at]), at == 0)
+        return state.live
+
+
+def _teach(live: Any, context: Contexts, reward: float, is_first: bool) -> None:
+    """Give MABWiser one observation."""
+    learn = live.fit if is_first else live.partial_fit
+    learn([int(context.rows.blocks[0])], [reward], context.dense())
