@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint types layers bench sdk reliability load worlds fuzz clean
+.PHONY: demo test check lint types layers bench interop sdk reliability load worlds fuzz clean
 
 demo: .venv/package  ## Install, and make the paper's Table 1, shortened, from data that ship with the package
 	@echo "Kernels are compiled on the first run, which takes a minute or two, and kept for the next."
@@ -24,6 +24,9 @@ layers: .venv/dev
 
 bench: .venv/dev  ## Measure speed, side by side with C
 	$(BIN)/python -m benchmarks
+
+interop: .venv/interop  ## Test the adapters with the libraries that they adapt
+	$(BIN)/python -m pytest tests/interop src/rbmle/interop -rs
 
 sdk: .venv/dev tests/sdk/js/node_modules/.package-lock.json  ## Let Personalizer's four clients make every call
 	$(BIN)/python -m pytest tests/sdk -rs
@@ -67,6 +70,11 @@ clean:
 
 .venv/vw: .venv/dev
 	$(BIN)/python -m pip install --quiet --editable '.[vw]'
+	touch $@
+
+.venv/interop: .venv/dev
+	$(BIN)/python -m pip install --quiet torch==2.13.0  # the version that they were tested with
+	$(BIN)/python -m pip install --quiet --editable '.[sklearn,gymnasium,coba,torch,river,mabwiser,vw]'
 	touch $@
 
 .venv/fuzz: .venv/dev
