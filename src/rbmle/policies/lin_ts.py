@@ -2,46 +2,13 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from rbmle.core.types import Contexts, Indices, Probabilities
-from rbmle.core.weighing import shares
-from rbmle.models.ridge import Ridge, RidgeState, draw_linear
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.models.ridge import Ridge
+from rbmle.policies.linear_sampling import LinearSampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinTS(ModelPolicy[RidgeState]):
+class LinTS(LinearSampling):
     """Index θ̃ᵀx with θ̃ drawn from N(θ̂, ν² V⁻¹), one draw for each block and round."""
 
     model: Ridge = field(default_factory=Ridge)
     exploration: float = 0.2  # ν
-
-    def __post_init__(self) -> None:
-        """Raise SettingError for an exploration below 0."""
-        check_not_negative("exploration", self.exploration)
-
-    @property
-    def learner(self) -> Ridge:
-        """Return the linear model."""
-        return self.model
-
-    def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
-        """Return the estimates of one draw."""
-        (draw,) = self._draws(state, contexts, 1, rng)
-        return draw
-
-    def weigh(
-        self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> tuple[Indices, Probabilities | None]:
-        """Return one draw, and how often each arm comes first in so many draws."""
-        indices = self._draws(state, contexts, max(draws, 1), rng)
-        return indices[0], shares(indices).mean(axis=0) if draws else None
-
-    def _draws(
-        self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Return a row of indices for each draw."""
-        means, _, projections = self.model.estimates(state, contexts)
-        z = rng.normal(size=(draws, *state.theta.shape))[:, contexts.rows.blocks]
-        return draw_linear(means, projections, self.exploration, z)
