@@ -230,7 +230,8 @@ def _described(kind: Any) -> str:
     if kind is type(None):
         return "None"
     if typing.get_origin(kind) is Literal:
-        return " or ".join(str(option) for option in typing.get_args(kind))
+        *others, last = map(str, typing.get_args(kind))
+        return f"{', '.join(others)} or {last}" if others else last
     name = getattr(kind, "__name__", str(kind))
     if not isinstance(kind, type):
         return f"of type {name}"
