@@ -190,7 +190,11 @@ def test_a_policy_comes_from_a_name_a_class_or_itself() -> None:
         ("lin-ucb", ["lin-ucb.exploration.deeper=1"], "float has no setting 'deeper'"),
         ("lin-ucb", ["*.model.network.width=5"], "none of the policies lin-ucb has a setting"),
         ("neural-ucb:model.network.width=5.5", [], "`width` must be a whole number, got 5.5"),
-        ("neural-ucb:model.network.start=no", [], "`start` must be standard, zero or paired, got no"),
+        (
+            "neural-ucb:model.network.start=no",
+            [],
+            "`start` must be standard, zero or paired, got no",
+        ),
         ("neural-ucb:model.likelihood=exact", [], r"a Likelihood \(Bernoulli, Gaussian, Mixture\)"),
         ("neural-ucb:model.memory=Memory(sice=1)", [], "Memory has no setting 'sice'"),
         ("neural-ucb:exploration", [], "write key=value"),
