@@ -32,6 +32,11 @@ LogURL = Annotated[
     str | None, typer.Option("--log", help="Where the log is if not there: postgresql://….")
 ]
 
+Source = Annotated[
+    str | None, typer.Option("--from", help="parquet, csv, dsjson or vw; else by the suffix.")
+]
+SkipBad = Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")]
+
 
 @commands.command("export")
 def export_log(
@@ -93,13 +98,11 @@ def verify_log(data: DataFolder = None, log: LogURL = None) -> None:
 def import_log(
     log: Annotated[Path, typer.Argument(help="Decisions of another system, or an export.")],
     data: Annotated[Path, typer.Option(help="The folder of the service that begins with them.")],
-    source: Annotated[
-        str | None, typer.Option("--from", help="parquet, csv, dsjson or vw; else by the suffix.")
-    ] = None,
+    source: Source = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings of the service, as rbmle serve takes them.")
     ] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
+    skip_bad: SkipBad = False,
 ) -> None:
     """Begin a service with decisions that were made before: it learns them at its first start.
 
@@ -124,13 +127,11 @@ def import_log(
 def convert_log(
     log: Annotated[Path, typer.Argument(help="The log: a file, or the folder of rbmle serve.")],
     out: Annotated[Path, typer.Argument(help="The file to write.")],
-    source: Annotated[
-        str | None, typer.Option("--from", help="parquet, csv, dsjson or vw; else by the suffix.")
-    ] = None,
+    source: Source = None,
     target: Annotated[
         str | None, typer.Option("--to", help="As --from, of what is written.")
     ] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")] = False,
+    skip_bad: SkipBad = False,
 ) -> None:
     """Write logged decisions in another format: Parquet, CSV, DSJSON or Vowpal Wabbit's text."""
     from rbmle.evaluation.logs import Reading, write_log
