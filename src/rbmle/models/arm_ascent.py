@@ -6,14 +6,14 @@ import numpy as np
 
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import has
-from rbmle.core.types import Batch, Contexts, Indices, Rows, rows_at
+from rbmle.core.types import Contexts, Indices, Rows, rows_at
 from rbmle.engine.ascent import biased_ascent
 from rbmle.engine.compiled import scalar
 from rbmle.engine.forecast import forecast
 from rbmle.engine.full_batch import full_batch, log_likelihood
 from rbmle.engine.layout import Bias, Fit, Parameters
+from rbmle.models.around import AroundRegression
 from rbmle.models.base import Ascends
-from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState, no_walk, unmoved
 from rbmle.models.training import FullBatch
 
@@ -48,24 +48,10 @@ class ArmAscent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Biased:
+class Biased(AroundRegression):
     """A regression, and for each arm an estimator of its own, biased towards the arm's reward."""
 
-    model: Regression
     ascent: ArmAscent
-
-    @property
-    def rewards(self) -> tuple[float, float]:
-        """Return the smallest and the largest reward that there can be."""
-        return self.model.rewards
-
-    def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
-        """Return the network at θ₀ and an empty history."""
-        return self.model.init(blocks, features, rng)
-
-    def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context."""
-        return self.model.predict(state, contexts)
 
     def estimates(
         self,
@@ -91,14 +77,6 @@ class Biased:
             case _:
                 rows = self.model.network.rows(contexts)
                 return self._replayed(state, rows, alpha, key, worth, self.ascent.reach)
-
-    def update_all(self, state: RegressionState, batch: Batch) -> None:
-        """Remember each observation, and fit θ̂ again if it is to be fitted."""
-        self.model.update_all(state, batch)
-
-    def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
-        self.model.grow(state, blocks, rng)
 
     def frozen(self, state: RegressionState) -> RegressionState:
         """Return the network and the history, which the ascent reads."""

@@ -6,39 +6,25 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
-from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.core.types import Contexts
 from rbmle.engine.compiled import scalar
 from rbmle.engine.layout import Bias, Parameters
 from rbmle.engine.network import predict
+from rbmle.models.around import AroundRegression
 from rbmle.models.line_search import maximise
-from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState, no_walk, settled, unmoved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmMaximum:
+class ArmMaximum(AroundRegression):
     """A regression, and for each arm θ†_a = argmax ℓ_λ(F_t; θ) + α f(x_a; θ), Eq. (12), which is not kept."""
 
-    model: Regression
     steps: int  # of each ascent, at most
 
     def __post_init__(self) -> None:
         """Raise SettingError if there is no step."""
         if self.steps < 1:
             raise SettingError(f"`steps` must be at least 1, got {self.steps}")
-
-    @property
-    def rewards(self) -> tuple[float, float]:
-        """Return the smallest and the largest reward that there can be."""
-        return self.model.rewards
-
-    def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
-        """Return the network at θ₀ and an empty history."""
-        return self.model.init(blocks, features, rng)
-
-    def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context."""
-        return self.model.predict(state, contexts)
 
     def maxima(
         self, state: RegressionState, contexts: Contexts, alpha: float
@@ -54,14 +40,6 @@ class ArmMaximum:
             predict(net, rows, values[arm])
             likelihoods[arm] = reached - alpha * values[arm, arm]
         return likelihoods, values
-
-    def update_all(self, state: RegressionState, batch: Batch) -> None:
-        """Remember each observation, and fit θ̂ again if it is to be fitted."""
-        self.model.update_all(state, batch)
-
-    def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
-        self.model.grow(state, blocks, rng)
 
     def frozen(self, state: RegressionState) -> RegressionState:
         """Return the network and the history, which the ascent reads."""

@@ -6,10 +6,10 @@ import numpy as np
 
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
-from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.core.types import Batch
 from rbmle.engine.langevin import feel_good, jolt
 from rbmle.engine.layout import FeelGood
-from rbmle.models.regression import Regression
+from rbmle.models.around import AroundRegression
 from rbmle.models.regression_state import RegressionState
 from rbmle.models.training import FullBatch, Replay
 
@@ -17,7 +17,7 @@ STEPS = 10  # a round, on the feel-good term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Langevin:
+class Langevin(AroundRegression):
     """θ as a sample of exp(L(θ)/τ), with L(θ) = ℓ_λ(F_t; θ) + c Σ_s min(cap, max_a f(x_{s,a}; θ)).
 
     θ ← θ + h ∇L(θ) + √(2 h τ) ε in each round, split in three: the steps on ℓ_λ that the regression takes
@@ -25,7 +25,6 @@ class Langevin:
     The arms of a past round are the blocks that its context could have stood in.
     """
 
-    model: Regression
     weight: float  # c
     cap: float
     temperature: float  # τ
@@ -39,33 +38,12 @@ class Langevin:
                     "the walk, not an average of its points"
                 )
 
-    @property
-    def rewards(self) -> tuple[float, float]:
-        """Return the smallest and the largest reward that there can be."""
-        return self.model.rewards
-
-    def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
-        """Return the network at θ₀ and an empty history."""
-        return self.model.init(blocks, features, rng)
-
-    def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
-        """Return f(x; θ) of the sample for every context."""
-        return self.model.predict(state, contexts)
-
     def update_all(self, state: RegressionState, batch: Batch) -> None:
         """Remember each observation, and move the sample on if it is to be fitted."""
         for one, rng in batch.singles():
             is_anew = self.model.learn(state, one, self.model.fit)
             if one.is_fitted[0] and not is_anew:
                 self._move(state, rng)
-
-    def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
-        self.model.grow(state, blocks, rng)
-
-    def frozen(self, state: RegressionState) -> RegressionState:
-        """Return the network and its round."""
-        return self.model.frozen(state)
 
     def _move(self, state: RegressionState, rng: np.random.Generator) -> None:
         """Take the steps on the feel-good term, and add the noise of a round."""
