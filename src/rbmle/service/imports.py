@@ -12,6 +12,7 @@ import msgspec
 from rbmle.core.errors import SettingError
 from rbmle.evaluation.logs import Log as DecisionLog
 from rbmle.evaluation.logs import Reading
+from rbmle.evaluation.rounds import json_array
 from rbmle.service.deciding.requests import Action, RankRequest
 from rbmle.service.features.limits import Features
 from rbmle.service.learning.model import default_policy
@@ -167,8 +168,8 @@ def _action(given: str | dict[str, msgspec.Raw]) -> Action:
 
 def _listed(features: bytes) -> msgspec.Raw:
     """Return an object, or an array of objects, as an array; raise an error for other features."""
-    decoded = _FEATURES.decode(features)
-    return msgspec.Raw(features if isinstance(decoded, list) else b"[%s]" % features)
+    _FEATURES.decode(features)
+    return msgspec.Raw(json_array(features))
 
 
 def _milliseconds(time: datetime) -> int:
