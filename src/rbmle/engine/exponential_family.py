@@ -7,17 +7,22 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.engine.compiled import call_scalar, inlined, kernel
+from rbmle.engine.root_search import root
 
 FARTHEST = 2.0**40  # that is searched for z
 CLOSE = 1e-7  # relative size of a step at which a search ends: what it is for depends on its square
 
 
 @inlined
-def natural(mean: int, target: float) -> float:
-    """Return z with b′(z) = target; if b′ is never so large or so small, the z from which on it stays.
+def shortfall(z: float, given: tuple[int, float]) -> float:
+    """Return target − b′(z)."""
+    mean, target = given
+    return target - call_scalar(mean, z)
 
-    The search is regula falsi, by Dowell and Jarratt (1971): an end that stays counts half, then a quarter, …
-    """
+
+@inlined
+def natural(mean: int, target: float) -> float:
+    """Return z with b′(z) = target; if b′ is never so large or so small, the z from which on it stays."""
     here = target - call_scalar(mean, 0.0)
     if here == 0.0:
         return 0.0
@@ -29,16 +34,7 @@ def natural(mean: int, target: float) -> float:
         if beyond == there:
             return far
         near, here, far, there = far, there, 2.0 * far, beyond
-    z, step = far, 1.0
-    while step > CLOSE * max(abs(z), 1.0):
-        last, z = z, near + (far - near) * here / (here - there)
-        step = abs(z - last)
-        value = target - call_scalar(mean, z)
-        if value * side > 0.0:
-            near, here, there = z, value, 0.5 * there
-        else:
-            far, there, here = z, value, 0.5 * here
-    return z
+    return root(shortfall, (mean, target), near, here, far, there, CLOSE)
 
 
 @inlined

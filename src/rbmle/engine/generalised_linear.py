@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from rbmle.core.types import Rows
 from rbmle.engine.compiled import call_scalar, inlined, kernel, part
+from rbmle.engine.root_search import root
 from rbmle.engine.square_root import project
 from rbmle.engine.watching import Watch, notice
 
@@ -17,21 +18,19 @@ APART = 2.0**-13  # of two points, by which b″ is a difference of b′
 
 
 @inlined
+def excess(z: float, given: tuple[int, float, float, float]) -> float:
+    """Return z − before − q (r − b′(z))."""
+    mean, before, q, reward = given
+    return z - before - q * (reward - call_scalar(mean, z))
+
+
+@inlined
 def mode(mean: int, before: float, q: float, reward: float) -> float:
     """Return z = before + q (r − b′(z)), which is between `before` and what it would be with b′(before)."""
     near, here = before, q * (call_scalar(mean, before) - reward)
     far = before - here
     there = q * (call_scalar(mean, far) - call_scalar(mean, before))
-    z, step = far, abs(here)
-    while step > CLOSE * max(abs(z), 1.0) and there != here:
-        last, z = z, near + (far - near) * here / (here - there)
-        step = abs(z - last)
-        value = z - before - q * (reward - call_scalar(mean, z))
-        if value * here > 0.0:
-            near, here, there = z, value, 0.5 * there
-        else:
-            far, there, here = z, value, 0.5 * here
-    return z
+    return root(excess, (mean, before, q, reward), near, here, far, there, CLOSE)
 
 
 @inlined
