@@ -19,6 +19,18 @@ RNG = np.random.default_rng(0)
 ROOT = Power(exponent=0.5)
 
 
+class Exponential:
+    """A user's own: b(z) = eᶻ, not cut anywhere."""
+
+    @staticmethod
+    def b(z: float) -> float:
+        return math.exp(z)
+
+    @staticmethod
+    def mean(z: float) -> float:
+        return math.exp(z)
+
+
 def taught(model: Any, X: np.ndarray, rewards: np.ndarray) -> RidgeState:
     """Return the state of one block after some rewards."""
     bandit = Bandit(GLMRBMLE(model=model), features=X.shape[1], encoding="per-arm")
@@ -69,6 +81,14 @@ def test_one_observation_by_hand(reward: float) -> None:
     np.testing.assert_allclose(state.theta[0], z * x / 5, rtol=1e-8)
     H = 2 * np.eye(2) + expit(z) * (1 - expit(z)) * np.outer(x, x)
     np.testing.assert_allclose(state.F[0] @ state.F[0].T, np.linalg.inv(H), rtol=1e-7)
+
+
+@pytest.mark.parametrize("reward", [20.0, 40.0, 300.0])
+def test_a_reward_far_above_a_steep_mean_is_learned(reward: float) -> None:
+    """With b = exp, λ = 1 and x = 1: θ̂ = z = r − eᶻ, less exact by eᶻ than the search for z is."""
+    state = taught(GLM(likelihood=Exponential(), ridge=1.0), np.ones((1, 1)), np.array([reward]))
+    (z,) = state.theta[0]
+    assert z == pytest.approx(brentq(lambda z: z + math.exp(z) - reward, 0, 10), abs=1e-7)
 
 
 def test_contexts_that_share_no_feature_are_fitted_as_if_at_once() -> None:

@@ -17,7 +17,7 @@ def power_less(z: float, given: tuple[float, float]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("exponent", "target", "far"), [(1.0, 0.3, 1.0), (2.0, 2.0, 2.0), (4.0, 5.0, 3.0)]
+    ("exponent", "target", "far"), [(1.0, 0.3, 1.0), (2.0, 2.0, 2.0), (9.0, 5.0, 40.0)]
 )
 def test_the_root_of_a_power_is_found_from_either_side(
     exponent: float, target: float, far: float
