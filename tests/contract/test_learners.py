@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from rbmle.control import (
+    KLUCRL,
     MDP,
     PSRL,
     UCRL2,
@@ -33,6 +34,7 @@ KEEPERS: dict[str, tuple[Learner[Any], MDP]] = {
     "psrl": (PSRL(), EASY),
     "psrl, random MDP": (PSRL(prior=0.5), random_mdp(4, 3, 1)),
     "ucrl2": (UCRL2(), EASY),
+    "kl-ucrl": (KLUCRL(), EASY),
     "certainty equivalence": (TabularCE(), EASY),
     "finite rbmle": (FiniteRBMLE(family=FAMILY), TRUE),
     "finite rbmle, logarithm": (FiniteRBMLE(family=FAMILY, bias=3.0, growth=Logarithm()), TRUE),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rbmle.control import (
+    KLUCRL,
     MDP,
     PSRL,
     UCRL2,
@@ -37,8 +38,8 @@ def test_an_epoch_ends_when_visits_double_or_it_is_longer_than_the_one_before() 
     assert sorted(set(begun)) == [1, 2, 4, 7, 11, 16, 22, 29, 37]
 
 
-def test_ucrl2_ends_epochs_by_visits_alone() -> None:
-    learner = UCRL2()
+@pytest.mark.parametrize("learner", [UCRL2(), KLUCRL()])
+def test_learners_with_confidence_sets_end_epochs_by_visits_alone(learner: UCRL2 | KLUCRL) -> None:
     state = learner.init(np.zeros((2, 1)), RNG)
     begun = []
     for _ in range(40):
@@ -50,16 +51,16 @@ def test_ucrl2_ends_epochs_by_visits_alone() -> None:
 def test_with_many_observations_all_plans_are_those_of_the_truth() -> None:
     mdp = river_swim(4)
     counts = np.round(mdp.transitions * 10_000_000).astype(np.int64)
-    for learner in (TabularCE(), TabularRBMLE(), PSRL(), UCRL2()):
+    for learner in (TabularCE(), TabularRBMLE(), PSRL(), UCRL2(), KLUCRL()):
         state = _with(learner, mdp.rewards, counts)
         learner.replan(state, RNG)  # RBMLE's first plan has no values before it, and no scale
         assert state.policy.tolist() == [1, 1, 1, 1]
 
 
-def test_without_observations_rbmle_and_ucrl2_hope_for_the_largest_reward() -> None:
+def test_without_observations_optimists_hope_for_the_largest_reward() -> None:
     mdp = river_swim(6)
     assert TabularRBMLE().init(mdp.rewards, RNG).gain == pytest.approx(1.0, abs=1e-6)
-    for learner in (TabularRBMLE(), UCRL2()):
+    for learner in (TabularRBMLE(), UCRL2(), KLUCRL()):
         assert learner.init(mdp.rewards, RNG).policy[5] == 1
 
 
@@ -79,6 +80,31 @@ def test_rbmle_mostly_plans_as_the_biased_likelihood_itself_would() -> None:
     """Two states and two actions: max_π max_P { α log J(π, P) − Σ N KL } over a fine grid of P."""
     same = [_is_same_plan(seed) for seed in range(60)]
     assert np.mean(same) >= 0.95
+
+
+def test_the_gain_of_kl_ucrl_is_by_hand() -> None:
+    """As above: both rows are (½, ½) with N = 16, the values differ by 1, and −½ log(4 q (1 − q)) = C/16."""
+    state = EpochState.before(np.array([[0.0], [1.0]]))
+    state.counts, state.visits = np.full((2, 1, 2), 8), np.full((2, 1), 16)
+    state.round = 10**9  # so that the plan is exact to 1/√t
+    learner = KLUCRL()
+    learner.replan(state, RNG)
+    rest = math.exp(-2 * learner.constant(2, 1, 10**9 + 1) / 16)  # 4 q (1 − q)
+    assert state.gain == pytest.approx((1 + math.sqrt(1 - rest)) / 2, abs=1e-4)
+
+
+def test_the_constant_of_kl_ucrl_is_by_hand() -> None:
+    """log 1000 = 6.9078; with δ = 36e · 6.9078/e¹⁰, B = 10: 3 {10 + log 10.1448 (1 + 1/10.1448)} = 37.636."""
+    learner = KLUCRL(failure=36 * 6.9078 / math.exp(9))
+    assert learner.constant(states=3, actions=2, t=1000) == pytest.approx(37.636, abs=1e-3)
+
+
+def test_kl_ucrl_beats_ucrl2_on_river_swim() -> None:
+    kl, ucrl2 = (
+        np.mean([simulate(river_swim(6), learner, [50_000], seed).regrets[-1] for seed in range(3)])
+        for learner in (KLUCRL(), UCRL2())
+    )
+    assert kl < 0.5 * ucrl2
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(100.0, 0.0), (0.01, -3.0)])
@@ -103,8 +129,9 @@ def test_settings_out_of_range_are_refused() -> None:
         TabularRBMLE(bias=0.0)
     with pytest.raises(SettingError, match="`prior` must be"):
         PSRL(prior=0.0)
-    with pytest.raises(SettingError, match="`failure` must be"):
-        UCRL2(failure=1.0)
+    for learner in (UCRL2, KLUCRL):
+        with pytest.raises(SettingError, match="`failure` must be"):
+            learner(failure=1.0)
     with pytest.raises(ValueError, match="got rewards from -1 to 0; add a constant"):
         TabularRBMLE(is_scaled=False).init(np.array([[0.0], [-1.0]]), RNG)
 

@@ -6,6 +6,7 @@ from rbmle.control.examples import grid_world, random_mdp, river_swim
 from rbmle.control.family import Family
 from rbmle.control.finite_ce import FiniteCE
 from rbmle.control.finite_rbmle import FiniteRBMLE
+from rbmle.control.kl_ucrl import KLUCRL
 from rbmle.control.likelihood import frequencies, log_likelihood
 from rbmle.control.mdp import MDP
 from rbmle.control.planning import Solution, evaluate, policy_iteration, solve, value_iteration
@@ -17,6 +18,7 @@ from rbmle.control.ucrl2 import UCRL2
 from rbmle.control.walk import Walk
 
 __all__ = [
+    "KLUCRL",
     "MDP",
     "PSRL",
     "UCRL2",

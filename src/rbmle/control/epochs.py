@@ -3,7 +3,7 @@
 An epoch ends when some state and action were visited twice as often as at its start (UCRL2: Jaksch, Ortner
 and Auer 2010; here with the visit that doubles, there before the next one), or when it is one step longer than
 the epoch before (TSDE: Ouyang, Gagrani, Nayyar and Jain 2017, "Learning unknown Markov decision processes: a
-Thompson sampling approach"). UCRL2 has the first rule alone.
+Thompson sampling approach"). UCRL2 and KL-UCRL have the first rule alone.
 """
 
 from abc import ABC, abstractmethod

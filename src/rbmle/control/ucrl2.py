@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbmle.control import epochs
+from rbmle.control.confidence import check_failure, plan_within
 from rbmle.control.epochs import EpochLearner, EpochState
-from rbmle.core.errors import SettingError
 from rbmle.engine.relative_values import DISTANCE
 
 
@@ -22,15 +21,11 @@ class UCRL2(EpochLearner):
 
     def __post_init__(self) -> None:
         """Raise SettingError unless the probability of failure is above 0 and below 1."""
-        if not 0 < self.failure < 1:
-            raise SettingError(
-                f"`failure` must be a probability between 0 and 1, got {self.failure}"
-            )
+        check_failure(self.failure)
 
     def replan(self, state: EpochState, rng: np.random.Generator) -> None:
         """Write the policy of the next epoch."""
         (states, actions), t = state.rewards.shape, state.round + 1
         logarithm = math.log(2 * actions * t / self.failure)
         radius = np.sqrt(14 * states * logarithm / np.maximum(state.visits, 1))  # Eq. (4) there
-        epochs.plan(state, DISTANCE, epochs.estimated(state), radius, precision=1 / t**0.5)
-        state.deadline = epochs.NEVER  # its epochs end by visits alone
+        plan_within(state, DISTANCE, radius)

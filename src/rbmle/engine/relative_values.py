@@ -8,10 +8,15 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from rbmle.engine.compiled import kernel
-from rbmle.engine.optimism import expectation, within_distance, within_likelihood
+from rbmle.engine.optimism import (
+    expectation,
+    within_distance,
+    within_divergence,
+    within_likelihood,
+)
 
-# What p is: true, within an L1 ball of the true one, or weighed by its likelihood.
-KNOWN, DISTANCE, LIKELIHOOD = range(3)
+# What p is: true, within an L1 ball of the true one, weighed by its likelihood, or within a KL ball.
+KNOWN, DISTANCE, LIKELIHOOD, DIVERGENCE = range(4)
 DAMPING = 0.9  # τ
 
 
@@ -28,7 +33,7 @@ def iterate(
 ) -> tuple[float, float]:
     """Write h and the greedy policy; return the gain and how far from it the true one can be.
 
-    `slack` is the radius of each L1 ball, or the weight of each KL loss. It ends when the error is at most
+    `slack` is the radius of each ball, or the weight of each KL loss. It ends when the error is at most
     the tolerance, or after `most` iterations. Of equal actions the first is taken.
     """
     states, actions = rewards.shape
@@ -46,6 +51,8 @@ def iterate(
                     ahead = expectation(p[s, a], h)
                 elif kind == DISTANCE:
                     ahead = within_distance(p[s, a], h, order, slack[s, a])
+                elif kind == DIVERGENCE:
+                    ahead = within_divergence(p[s, a], h, slack[s, a])
                 else:
                     ahead = within_likelihood(p[s, a], h, slack[s, a])
                 if rewards[s, a] + ahead > best:

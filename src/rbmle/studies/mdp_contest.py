@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rbmle.control import (
+    KLUCRL,
     MDP,
     PSRL,
     UCRL2,
@@ -25,6 +26,8 @@ from rbmle.experiments.styles import (
     DOTS,
     GREEN,
     GREY,
+    LONG,
+    ORANGE,
     PURPLE,
     SHORT,
     VERMILION,
@@ -59,6 +62,7 @@ ENTRANTS = (
     ),
     Entrant(title="PSRL", learner=PSRL(), style=Style(colour=BLUE, dashes=SHORT, width=1.8)),
     Entrant(title="UCRL2", learner=UCRL2(), style=Style(colour=GREEN, dashes=DASH_DOT, width=1.8)),
+    Entrant(title="KL-UCRL", learner=KLUCRL(), style=Style(colour=ORANGE, dashes=LONG, width=1.8)),
     Entrant(
         title="certainty equivalence",
         learner=TabularCE(),
