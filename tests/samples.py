@@ -27,6 +27,19 @@ class Poisson:
         return math.exp(min(z, 20.0))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponential:
+    """A user's own: b(z) = eᶻ, not cut anywhere."""
+
+    @staticmethod
+    def b(z: float) -> float:
+        return math.exp(z)
+
+    @staticmethod
+    def mean(z: float) -> float:
+        return math.exp(z)
+
+
 def rng(seed: int = 0) -> np.random.Generator:
     """Return a generator for a test."""
     return np.random.default_rng(seed)

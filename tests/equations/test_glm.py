@@ -14,21 +14,10 @@ from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts
 from rbmle.models.ridge import RidgeState
 from rbmle.policies.schedules import Power
+from tests.samples import Exponential
 
 RNG = np.random.default_rng(0)
 ROOT = Power(exponent=0.5)
-
-
-class Exponential:
-    """A user's own: b(z) = eᶻ, not cut anywhere."""
-
-    @staticmethod
-    def b(z: float) -> float:
-        return math.exp(z)
-
-    @staticmethod
-    def mean(z: float) -> float:
-        return math.exp(z)
 
 
 def taught(model: Any, X: np.ndarray, rewards: np.ndarray) -> RidgeState:
