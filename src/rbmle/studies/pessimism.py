@@ -40,7 +40,7 @@ OFFSET = 1.0  # deviation of what the logging policy thinks too much of an arm
 EXPLORING = 0.05  # share of its rounds in which it plays any arm
 JUDGED = 1_000  # fresh contexts, on which what was learned is judged
 
-SHOWN = (0.0, 1.2)  # regrets in the figure
+SHOWN = (0.05, 3.0)  # regrets in the figure
 
 Means = Float[np.ndarray, "rounds arms"]
 Contexts = Float[np.ndarray, "rounds features"]
@@ -160,6 +160,7 @@ def panel(found: Records, name: str, sizes: tuple[int, ...]) -> Panel:
         x_label="logged rounds",
         y_label="regret of a round",
         lines=tuple(map(line, STYLES)),
+        is_log_y=True,
         y=SHOWN,
     )
 
