@@ -350,7 +350,7 @@ def test_a_mistaken_setting_is_refused(settings: Any, message: str) -> None:
 def test_a_reward_that_the_likelihood_excludes_is_refused() -> None:
     policy = NeuralUCB(model=Regression(likelihood=Bernoulli()))
     bandit = Bandit(policy, arms=2, features=1)
-    with pytest.raises(RewardError, match=r"between 0 and 1 .* got 5; scale"):
+    with pytest.raises(RewardError, match=r"between 0 and 1 .* got 5; scale .* Gaussian\(\)"):
         bandit.learn([1.0], arm=0, reward=5)
     with pytest.raises(RewardError, match=r"got -0\.5"):
         bandit.partial_fit([[1.0], [1.0]], [0, 1], [1.0, -0.5])

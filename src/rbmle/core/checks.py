@@ -76,7 +76,7 @@ def rewards_of(
             )
         raise RewardError(
             f"a reward must be between {low:g} and {high:g} for this policy's likelihood, got {bad:g}; "
-            "scale the rewards, or use Regression(likelihood=Gaussian())"
+            "scale the rewards, or use a likelihood that takes them, such as Gaussian()"
         )
     return rewards
 
