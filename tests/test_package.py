@@ -21,6 +21,7 @@ def test_every_public_name_is_there() -> None:
     for name in rbmle.__all__:
         assert getattr(rbmle, name) is not None
     assert set(rbmle.__all__) <= set(dir(rbmle))
+    assert {"classical", "control", "theory"} <= set(rbmle.__all__)
     assert rbmle.theory.effective_dimension(np.eye(2), ridge=1.0) > 0
     with pytest.raises(AttributeError, match="no 'NeuralUBC'; it has"):
         rbmle.NeuralUBC  # noqa: B018  # the point of the test

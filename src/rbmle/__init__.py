@@ -62,6 +62,7 @@ _FOLDERS = (
     "testing",
     "theory",
 )
+_OPEN = ("classical", "control", "theory")  # folders for users that need no extra
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -70,7 +71,7 @@ def __getattr__(name: str) -> Any:
     if name in _FOLDERS:
         return import_module(f"rbmle.{name}")
     if name == "__all__":
-        return ["__version__", *_HOME, *_policies()]
+        return ["__version__", *_HOME, *_policies(), *_OPEN]
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     elif name[0].isupper() and name in _policies():
