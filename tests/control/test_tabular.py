@@ -1,6 +1,7 @@
 """Learners of unknown transitions: their plans, and how near RBMLE's is to the likelihood's own."""
 
 import math
+import time
 from itertools import product
 from typing import Any
 
@@ -97,6 +98,13 @@ def test_the_constant_of_kl_ucrl_is_by_hand() -> None:
     """log 1000 = 6.9078; with δ = 36e · 6.9078/e¹⁰, B = 10: 3 {10 + log 10.1448 (1 + 1/10.1448)} = 37.636."""
     learner = KLUCRL(failure=36 * 6.9078 / math.exp(9))
     assert learner.constant(states=3, actions=2, t=1000) == pytest.approx(37.636, abs=1e-3)
+
+
+def test_a_hundred_thousand_steps_of_rbmle_take_less_than_two_cpu_seconds() -> None:
+    simulate(river_swim(6), TabularRBMLE(), [10], seed=0)  # kernels are compiled
+    begun = time.process_time()
+    simulate(river_swim(6), TabularRBMLE(), [100_000], seed=0)
+    assert time.process_time() - begun < 2  # 0.05 where we measured
 
 
 def test_kl_ucrl_beats_ucrl2_on_river_swim() -> None:
