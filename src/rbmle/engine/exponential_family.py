@@ -10,7 +10,7 @@ from rbmle.engine.compiled import call_scalar, inlined, kernel
 from rbmle.engine.root_search import root
 
 FARTHEST = 2.0**40  # that is searched for z
-CLOSE = 1e-7  # relative size of a step at which a search ends: what it is for depends on its square
+CLOSE = 1e-7  # relative error of z at which a search ends: what it is for depends on its square
 
 
 @inlined

@@ -13,7 +13,7 @@ from rbmle.engine.watching import Watch, notice
 
 notice_one = part(notice)
 
-CLOSE = 1e-10  # relative size of a step at which the search for the mode ends
+CLOSE = 1e-10  # relative error at which the search for the mode ends
 APART = 2.0**-13  # of two points, by which b″ is a difference of b′
 
 
