@@ -69,7 +69,7 @@ class TorchRegression:
 
     network: TorchNetwork = field(default_factory=TorchNetwork)
     likelihood: Likelihood = field(default_factory=Gaussian)
-    ridge: float = 0.001  # λ
+    ridge: float = 0.1  # λ
     training: Minibatch | FullBatch = field(default_factory=Minibatch)
     memory: Memory = field(default_factory=Memory)
     alarm: float = 40.0  # as of `Regression`

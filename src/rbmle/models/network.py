@@ -15,9 +15,9 @@ from rbmle.engine.network import predict
 class Network:
     """A ReLU network of L layers with m units in each hidden one.
 
-    `start="standard"`: biases and uniform weights in ±1/√(inputs), f = W_L h, as the published code
-    of the field has it. `start="zero"`: the same, but units come in pairs with equal weights before them
-    and opposite ones behind, so that f(x; θ₀) = 0 for every x. `start="paired"`: the paper's,
+    `start="zero"`: biases and uniform weights in ±1/√(inputs), f = W_L h; units come in pairs with equal
+    weights before them and opposite ones behind, so that f(x; θ₀) = 0 for every x. `start="standard"`: the
+    same without pairs, as the published code of the field has it. `start="paired"`: the paper's,
     f = √m W_L h without biases, W_l of two equal diagonal blocks with entries N(0, 2/m), and
     W_L = (wᵀ, −wᵀ) with entries N(0, 1/m), so that f(x; θ₀) = 0 for every x whose second half
     equals its first.
@@ -25,7 +25,7 @@ class Network:
 
     width: int = 100  # m
     depth: int = 2  # L
-    start: Literal["standard", "zero", "paired"] = "standard"
+    start: Literal["standard", "zero", "paired"] = "zero"
     dtype: Literal["float32", "float64"] = "float32"
     fan_in: int | None = None  # inputs of which W_1 starts as if there were no more; None: all
 
@@ -43,9 +43,9 @@ class Network:
             )
         if self.dtype not in ("float32", "float64"):
             raise SettingError(f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}")
-        if self.start != "standard" and self.width % 2:
+        if self.start == "paired" and self.width % 2:
             raise SettingError(
-                f"`width` must be even for a {self.start} start, got {self.width}; use {self.width + 1}"
+                f"`width` must be even for a paired start, got {self.width}; use {self.width + 1}"
             )
 
     @property
@@ -87,8 +87,9 @@ class Network:
         if self.start == "zero":
             half = m // 2
             for part in (theta.hidden, theta.biases):
-                part[..., half:] = part[..., :half]
-            theta.output[half:] = -theta.output[:half]
+                part[..., half : 2 * half] = part[..., :half]
+            theta.output[half:] = 0  # also of the unit that is left over if the width is odd
+            theta.output[half : 2 * half] = -theta.output[:half]
             theta.shift[:] = 0
         start = Parameters(*(part.copy() for part in theta))
         ages, clock = np.zeros(len(theta.first)), np.zeros(1)
@@ -126,7 +127,8 @@ class Network:
         else:
             first = _uniform(self.fan_in or features, shape, rng)
         if self.start == "zero":
-            first[..., m // 2 :] = first[..., : m // 2]
+            half = m // 2
+            first[..., half : 2 * half] = first[..., :half]
         return first.reshape(blocks * features, m).astype(self.dtype)
 
 

@@ -30,7 +30,7 @@ class Regression:
 
     network: Network = field(default_factory=Network)
     likelihood: Likelihood = field(default_factory=Gaussian)
-    ridge: float = 0.001  # λ
+    ridge: float = 0.1  # λ
     training: Training = field(default_factory=Replay)
     memory: Memory = field(default_factory=Memory)
     alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never

@@ -7,6 +7,7 @@ import numpy as np
 
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.last_layer import LastLayer, LastLayerState
+from rbmle.models.network import Network
 from rbmle.models.regression import Regression
 from rbmle.policies.base import ModelPolicy, check_not_negative
 
@@ -18,7 +19,10 @@ class NeuralLinUCB(ModelPolicy[LastLayerState]):
     θ̂ and V = λI + Σ φ φᵀ are those of a ridge regression: the network represents, and its last layer explores.
     """
 
-    model: Regression = field(default_factory=Regression)
+    # The zero start's units come in pairs: as features they would say everything twice.
+    model: Regression = field(
+        default_factory=lambda: Regression(network=Network(start="standard"), ridge=0.001)
+    )
     exploration: float = 1.0  # γ
     ridge: float = 1.0  # λ of the last layer
 

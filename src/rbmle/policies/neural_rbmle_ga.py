@@ -32,7 +32,7 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
     is_scaled: bool = True  # by δ(t), which is 1 in the paper
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"
-    ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=16, rate=0.25))
+    ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=12, rate=1 / 3))
 
     title: ClassVar[str] = "NeuralRBMLE-GA"
 

@@ -20,7 +20,7 @@ class NeuralRBMLEPC(ModelPolicy[TangentState]):
 
     model: Regression = field(default_factory=Regression)
     precision: Precision = field(default_factory=Diagonal)
-    bias: float = 3e-5  # ν; below 0: pessimism, for learning from logs
+    bias: float = 1e-3  # ν; below 0: pessimism, for learning from logs
     growth: Schedule = field(default_factory=Power)
 
     title: ClassVar[str] = "NeuralRBMLE-PC"

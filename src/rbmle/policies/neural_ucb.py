@@ -18,7 +18,7 @@ class NeuralUCB(ModelPolicy[TangentState]):
 
     model: Regression = field(default_factory=Regression)
     precision: Precision = field(default_factory=Diagonal)
-    exploration: float = 0.01  # γ
+    exploration: float = 0.1  # γ
 
     is_separate: ClassVar[bool] = True
 

@@ -13,6 +13,8 @@ from rbmle.experiments.report import write_report
 from rbmle.experiments.report_table import ReportTable
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.trial import Trial
+from rbmle.models.arm_ascent import ArmAscent
+from rbmle.models.network import Network
 from rbmle.models.printed import printed_model
 from rbmle.models.regression import Regression
 from rbmle.models.training import Replay
@@ -34,9 +36,21 @@ POLICIES = (
 SEEDS = 10
 QUICK_DATASETS = ("adult", "magic", "mushroom", "shuttle")  # those that ship with the package
 QUICK_SEEDS, QUICK_ROUNDS = 2, 1000
+# Of ν, around what was best for each policy; the others have GRID.
+GRIDS = {
+    "neural-rbmle-ga": (0.1, 0.03, 0.01, 0.003, 0.001),
+    "neural-rbmle-pc": (1e-3, 1e-4, 1e-5, 1e-6, 1e-7),
+    "neural-ucb": (0.1, 0.03, 0.01, 0.001, 0.0001),
+    "neural-ts": (0.1, 0.03, 0.01, 0.003, 0.001),
+    "deep-fpl": (1.0, 0.1, 0.01, 0.001, 0.00001),
+}
 PRINTED_GRID = (1.0, 1e-1, 1e-3, 1e-5)  # of ν, in the appendix
 PAIRED = "paired"  # the preprocessing of policies as printed
 TRAINING = Replay(steps=100, rate=0.1)  # the paper's J, and the rate for which constants were tuned
+# By preprocessing, the learner for which constants were tuned; it never forgets.
+LEARNER = Regression(training=TRAINING, alarm=0.0)
+LEARNERS = {"paper": replace(LEARNER, network=Network(start="standard"), ridge=0.001)}
+ASCENT = ArmAscent(steps=16, rate=0.25, reach=2.0)  # of GA with preprocessing `paper`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,14 +142,13 @@ class Plan:
 
     def compared(self, datasets: tuple[str, ...]) -> list[Contender]:
         """Return all seven policies on some datasets, each with its tuned constant."""
-        values = PRINTED_GRID if self.is_faithful else GRID
         return [
             Contender(
                 name=name,
                 key=name,
                 dataset=dataset,
                 policy=self.policy(name, dataset),
-                values=values,
+                values=PRINTED_GRID if self.is_faithful else GRIDS.get(name, GRID),
             )
             for dataset in datasets
             for name in POLICIES
@@ -150,11 +163,11 @@ class Plan:
             case "lin-rbmle":
                 policy = replace(policy, growth=Power(exponent=0.5))
             case "neural-rbmle-ga" if self.preprocessing == "paper":
-                policy = replace(policy, growth=Power(exponent=0.25), is_scaled=False)
-        model = replace(policy.model, alarm=0.0)
-        if isinstance(model, Regression):
-            model = replace(model, training=TRAINING)
-        return replace(policy, model=model)
+                growth = Power(exponent=0.25)
+                policy = replace(policy, growth=growth, is_scaled=False, ascent=ASCENT)
+        if isinstance(policy.model, Regression):
+            return replace(policy, model=LEARNERS.get(self.preprocessing, LEARNER))
+        return replace(policy, model=replace(policy.model, alarm=0.0))
 
 
 def _as_printed(policy: Any) -> Any:

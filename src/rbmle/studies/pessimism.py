@@ -54,7 +54,9 @@ class Contest:
     policy: Any  # with a bias above 0, whose sign is changed
 
 
-# Each ν was chosen on problems that are not reported: docs/lineage.md. Nothing is ever forgotten.
+# The learner for which ν was chosen; it never forgets.
+LEARNER = Regression(network=Network(width=32, start="standard"), ridge=0.001, alarm=0.0)
+# Each ν was chosen on problems that are not reported: docs/lineage.md.
 CONTESTS = {
     "LinRBMLE, linear rewards": Contest(
         means=lambda z: z,
@@ -62,7 +64,7 @@ CONTESTS = {
     ),
     "NeuralRBMLE-PC, folded rewards": Contest(
         means=lambda z: 2 * np.abs(z) - 1.6,  # of about the mean 0
-        policy=NeuralRBMLEPC(bias=1e-3, model=Regression(network=Network(width=32), alarm=0.0)),
+        policy=NeuralRBMLEPC(bias=1e-3, model=LEARNER),
     ),
 }
 SIGNS = {"pessimistic, −ν": -1.0, "greedy, ν = 0": 0.0, "optimistic, ν": 1.0}

@@ -10,9 +10,8 @@ from rbmle.core.files import write_text
 from rbmle.core.policy import Policy
 from rbmle.experiments.report_table import Entry, ReportTable, latex, markdown
 from rbmle.experiments.summary import policy_title
-from rbmle.models import Regression
 from rbmle.policies import NeuralRBMLEGA, NeuralTS, NeuralUCB
-from rbmle.studies.base import TRAINING
+from rbmle.studies.base import LEARNER
 from rbmle.studies.measurements import JSONRecord, kept
 from rbmle.studies.milliseconds import milliseconds
 from rbmle.studies.progress import watched
@@ -40,11 +39,10 @@ def write_table(quick: bool, out: Path, console: Console) -> list[Path]:
 def step_rows(rounds: int, folder: Path, console: Console) -> dict[str, JSONRecord]:
     """Return the seconds of a round of the three policies; those that the folder has are not played."""
     ucb, ts = TimedExact(), TimedExact()
-    model = Regression(training=TRAINING, alarm=0.0)  # which never forgets
     policies: dict[str, tuple[Policy[Any], Clock]] = {
-        "neural-rbmle-ga": (NeuralRBMLEGA(model=model), Clock()),
-        "neural-ucb": (NeuralUCB(model=model, precision=ucb), ucb.clock),
-        "neural-ts": (NeuralTS(model=model, precision=ts), ts.clock),
+        "neural-rbmle-ga": (NeuralRBMLEGA(model=LEARNER), Clock()),
+        "neural-ucb": (NeuralUCB(model=LEARNER, precision=ucb), ucb.clock),
+        "neural-ts": (NeuralTS(model=LEARNER, precision=ts), ts.clock),
     }
     shape = {"arms": ARMS, "features": FEATURES, "filled": FILLED, "rounds": rounds, "seed": SEED}
     return {

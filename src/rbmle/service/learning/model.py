@@ -22,7 +22,8 @@ DEFAULT_POLICY = "neural-rbmle-pc"
 # By the worlds of benchmarks/worlds: clicks are noisy, and more steps learn them by heart. θ̂ is the walk's last
 # point, so a fit costs what its samples have, and not what the model has; W_1 starts as if slots were 4,096.
 DEFAULT_SETTINGS = (
-    "model.network=Network(width=32,fan_in=4096) "
+    "bias=3e-5 model.ridge=0.001 "
+    "model.network=Network(width=32,fan_in=4096,start='standard') "
     "model.training=Replay(steps=20,rate=0.02,average=0)"
 )
 BITS, BITS_OF_AVERAGES, BITS_OF_RIDGES = 16, 12, 10  # of features, by what a fit costs
