@@ -22,6 +22,7 @@ LOOK_SECONDS = 0.5  # between two looks for what is asked
 ATTEMPTS = 3  # of an evaluation whose process ends without a word
 NICE = 15  # of 19
 STOP_SECONDS = 5.0
+UNSERVED = 75  # of a process whose log did not serve it: EX_TEMPFAIL of sysexits.h
 
 _processes = multiprocessing.get_context("spawn")
 
@@ -40,7 +41,10 @@ class Evaluator(threading.Thread):
     @property
     def running(self) -> int | None:
         """Return the seq of the evaluation that runs; None if none does."""
-        return None if self._running is None else self._running[0]
+        if self._running is None:
+            return None
+        seq, process = self._running
+        return seq if process.is_alive() else None
 
     def stop(self) -> None:
         """End; an evaluation that runs is begun again another time."""
@@ -67,6 +71,8 @@ class Evaluator(threading.Thread):
             seq, process = self._running
             if process.is_alive() and seq in waiting:
                 return
+            if process.exitcode == UNSERVED:
+                self._attempts.pop(seq, None)
             self._end()
         if waiting:
             self._begin(log, next(iter(waiting.values())))
@@ -100,10 +106,13 @@ def _run(address: str, seq: int) -> None:
         if parent is not None and not parent.is_alive():  # another one has begun it again
             raise SystemExit
 
-    with closing(open_log(address)) as log:
-        for job in jobs_of(log):
-            if job.seq == seq:
-                finish(log, evaluated(log, job, step))
+    try:
+        with closing(open_log(address)) as log:
+            for job in jobs_of(log):
+                if job.seq == seq:
+                    finish(log, evaluated(log, job, step))
+    except LogUnavailable:
+        raise SystemExit(UNSERVED) from None
 
 
 def evaluated(log: Log, job: Job, step: Callable[[], None]) -> EvaluationDone:
