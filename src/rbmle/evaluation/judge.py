@@ -10,6 +10,7 @@ from rbmle.evaluation.contexts import Featuriser, Hashed, Vectors, are_vectors
 from rbmle.evaluation.estimators import Bounds
 from rbmle.evaluation.judged_policy import JudgedPolicy
 from rbmle.evaluation.logs import Reading
+from rbmle.evaluation.overlap import overlap_warnings
 from rbmle.evaluation.propensities import ArmShares
 from rbmle.evaluation.results import Evaluation
 from rbmle.evaluation.reward_model import RewardModel
@@ -85,7 +86,7 @@ class Judge:
                 f"BAD ROWS. {reading.bad:,} rows were left out; the first: {reading.messages[0]}."
             )
         for one in self._judged.values():
-            messages += one.overlap.warnings(one.name)
+            messages += overlap_warnings(one.name, one.weights)
         return Evaluation(
             estimates=[each for one in self._judged.values() for each in one.estimates()],
             warnings=messages,

@@ -6,12 +6,13 @@ from typing import Any
 
 from rbmle.core.policy import Policy
 from rbmle.evaluation import EvaluationWarning, LogFileError, evaluate
+from rbmle.evaluation.weight_sums import WeightSums
 from rbmle.policies.specification import name_of, policy_with, settings_of
 from rbmle.service.exports.logged import ServiceLog
 from rbmle.service.learning.model import bounded
 from rbmle.service.log.base import Log
 from rbmle.service.log.records import EvaluationAsked, NamedPolicy, PolicyEstimate
-from rbmle.service.statistics.estimates import Sums
+from rbmle.service.statistics.estimates import snips
 from rbmle.service.statistics.weights import weights_of
 
 TRIED = ("neural-rbmle-pc", "neural-rbmle-ga", "neural-ucb")  # which any service can apply
@@ -41,9 +42,9 @@ def log_of(log: Log, asked: EvaluationAsked) -> ServiceLog:
     return ServiceLog(log, "the log of the service", asked.start, asked.end)
 
 
-def _sums(log: ServiceLog, step: Step) -> dict[str, Sums]:
+def _sums(log: ServiceLog, step: Step) -> dict[str, WeightSums]:
     """Return the sums of what needs no policy."""
-    found = {source: Sums() for source in (ONLINE, BASELINE, RANDOM)}
+    found = {source: WeightSums() for source in (ONLINE, BASELINE, RANDOM)}
     for row in log.rows():
         step()
         if row.final_reward is None:
@@ -59,9 +60,9 @@ def _sums(log: ServiceLog, step: Step) -> dict[str, Sums]:
     return found
 
 
-def _estimate(source: str, sums: Sums) -> PolicyEstimate:
-    snips = sums.snips()
-    half = None if snips.low is None or snips.high is None else (snips.high - snips.low) / 2
+def _estimate(source: str, sums: WeightSums) -> PolicyEstimate:
+    found = snips(sums)
+    half = None if found.low is None or found.high is None else (found.high - found.low) / 2
     return PolicyEstimate(
         name=source,
         arguments="",
@@ -69,7 +70,7 @@ def _estimate(source: str, sums: Sums) -> PolicyEstimate:
         ips_numerator=sums.wr,
         ips_denominator=float(sums.plays),
         snips_denominator=sums.w,
-        average_reward=snips.value,
+        average_reward=found.value,
         half_width=half,
     )
 
