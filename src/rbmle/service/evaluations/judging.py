@@ -6,6 +6,7 @@ from typing import Any
 
 from rbmle.core.policy import Policy
 from rbmle.evaluation import EvaluationWarning, LogFileError, evaluate
+from rbmle.evaluation.overlap import overlap_warnings
 from rbmle.evaluation.weight_sums import WeightSums
 from rbmle.policies.specification import name_of, policy_with, settings_of
 from rbmle.service.exports.logged import ServiceLog
@@ -72,13 +73,14 @@ def _estimate(source: str, sums: WeightSums) -> PolicyEstimate:
         snips_denominator=sums.w,
         average_reward=found.value,
         half_width=half,
+        warnings=overlap_warnings(source, sums) if sums.w else [f"{source}: {found.problem}"],
     )
 
 
 def _judged(log: ServiceLog, policy: NamedPolicy, source: str, step: Step) -> PolicyEstimate:
     """Return what a policy would have earned that learns as the log goes on."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EvaluationWarning)  # intervals say how sure it is
+        warnings.simplefilter("ignore", EvaluationWarning)  # they go into the estimate
         found = evaluate(
             log,
             {policy.name: policy_of(policy)},
@@ -98,6 +100,7 @@ def _judged(log: ServiceLog, policy: NamedPolicy, source: str, step: Step) -> Po
         snips_denominator=total / snips.value if snips.value else float(ips.n),
         average_reward=snips.value,
         half_width=half,
+        warnings=found.warnings,
     )
 
 

@@ -28,12 +28,17 @@ _processes = multiprocessing.get_context("spawn")
 
 
 class Evaluator(threading.Thread):
-    """Runs what is asked for, while `may_run` says so."""
+    """Runs what is asked for, while `may_run` says so; `notify` is given each line for the operator."""
 
-    def __init__(self, address: str, may_run: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        address: str,
+        may_run: Callable[[], bool],
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """Make it for the log at an address; `start` begins, `stop` ends it."""
         super().__init__(name="rbmle-evaluator", daemon=True)
-        self._address, self._may_run = address, may_run
+        self._address, self._may_run, self._notify = address, may_run, notify
         self._stopping = threading.Event()
         self._attempts: dict[int, int] = {}
         self._running: tuple[int, multiprocessing.process.BaseProcess] | None = None
@@ -66,11 +71,16 @@ class Evaluator(threading.Thread):
         if not self._may_run():
             self._end()
             return
-        waiting = {job.seq: job for job in jobs_of(log) if job.done is None}
+        jobs = jobs_of(log)
+        waiting = {job.seq: job for job in jobs if job.done is None}
         if self._running is not None:
             seq, process = self._running
             if process.is_alive() and seq in waiting:
                 return
+            for job in jobs:
+                if job.seq == seq and job.done is not None:
+                    for line in job.done.doubts:
+                        self._notify(f"evaluation {job.asked.id!r}: {line}")
             if process.exitcode == UNSERVED:
                 self._attempts.pop(seq, None)
             self._end()

@@ -106,7 +106,7 @@ class EvaluationAsked(Record, frozen=True, kw_only=True, omit_defaults=True):
     is_importance: bool = False  # features are asked for, not policies
 
 
-class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a policy would have earned, by the IPS and SNIPS estimators."""
 
     name: str
@@ -117,6 +117,7 @@ class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True):
     snips_denominator: float
     average_reward: float | None  # None: the log does not tell
     half_width: float | None  # of its 95 % confidence interval; None: it has none
+    warnings: list[str] = []  # what must be known of it, as that it hardly plays what the log has
 
 
 class FeatureScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +135,12 @@ class EvaluationDone(Record, frozen=True, kw_only=True, omit_defaults=True):
     estimates: list[PolicyEstimate] = []
     scores: list[FeatureScore] = []
     problem: str = ""
+
+    @property
+    def doubts(self) -> list[str]:
+        """Return why nothing was found, or what must be known of it."""
+        warnings = [warning for one in self.estimates for warning in one.warnings]
+        return [self.problem, *warnings] if self.problem else warnings
 
 
 class EvaluationDeleted(Record, frozen=True, kw_only=True, omit_defaults=True):

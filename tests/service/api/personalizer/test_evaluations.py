@@ -26,6 +26,7 @@ def test_an_evaluation_is_answered_in_both_shapes() -> None:
         snips_denominator=8.0,
         average_reward=0.5,
         half_width=0.25,
+        warnings=["Online: POOR OVERLAP."],
     )
     evaluation = EvaluationAnswer(
         id="e",
@@ -35,12 +36,16 @@ def test_an_evaluation_is_answered_in_both_shapes() -> None:
         created=NOON,
         progress=Progress.DONE,
         estimates=(estimate,),
+        description="Online: POOR OVERLAP.",
     )
     old = msgspec.json.decode(encode_evaluation(evaluation, Version.V1_1))
     assert (old["status"], old["jobId"], old["evaluationType"]) == ("completed", "e", "Manual")
     summary = old["policyResults"][0]["totalSummary"]
     assert (summary["ipsEstimatorNumerator"], summary["aggregateTimeWindow"]) == (5.0, "P1D")
+    assert old["policyResults"][0]["warnings"] == ["Online: POOR OVERLAP."]
     new = msgspec.json.decode(encode_evaluation(evaluation, Version.V2022))
+    assert new["description"] == "Online: POOR OVERLAP."
+    assert new["content"]["value"][0]["warnings"] == ["Online: POOR OVERLAP."]
     assert new["status"] == "Succeeded"
     assert new["content"]["value"][0]["summary"] == {
         "expectedReward": 0.5,

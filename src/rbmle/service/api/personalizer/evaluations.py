@@ -36,7 +36,7 @@ class EvaluationAnswer:
     progress: Progress
     estimates: Sequence[PolicyEstimate] = ()
     scores: Sequence[FeatureScore] = ()
-    problem: str = ""  # why it failed
+    description: str = ""  # why it failed, or what must be known of its estimates
 
 
 def answer_of(job: Job) -> EvaluationAnswer:
@@ -52,7 +52,7 @@ def answer_of(job: Job) -> EvaluationAnswer:
         progress=Progress.FAILED if done is not None and done.problem else progress,
         estimates=() if done is None else done.estimates,
         scores=() if done is None else done.scores,
-        problem="" if done is None else done.problem,
+        description="" if done is None else " ".join(done.doubts),
     )
 
 
@@ -112,7 +112,8 @@ def _details(evaluation: EvaluationAnswer, version: Version) -> dict[str, Any]:
         "status": new if version is Version.V2022 else old,
     }
     if version is Version.V2022:
-        return common | _if_known(description=evaluation.problem, optimalPolicy=_best(evaluation))
+        told = {"description": evaluation.description, "optimalPolicy": _best(evaluation)}
+        return common | {name: text for name, text in told.items() if text}
     results = [_estimate_v1(estimate, evaluation) for estimate in evaluation.estimates]
     return common | {"jobId": evaluation.id, "policyResults": results, "featureImportance": []}
 
@@ -133,11 +134,8 @@ def _estimate_v1(estimate: PolicyEstimate, evaluation: EvaluationAnswer) -> dict
         "policySource": estimate.source,
         "summary": [summary],
         "totalSummary": summary,
+        "warnings": estimate.warnings,
     }
-
-
-def _if_known(**texts: str) -> dict[str, str]:
-    return {name: text for name, text in texts.items() if text}
 
 
 def _best(evaluation: EvaluationAnswer) -> str:
@@ -160,4 +158,5 @@ def _estimate_2022(estimate: PolicyEstimate) -> dict[str, Any]:
         "policySource": estimate.source,
         "summary": {"expectedReward": mean, "confidenceInterval": ends},
         "timeseries": {"data": []},
+        "warnings": estimate.warnings,
     }
