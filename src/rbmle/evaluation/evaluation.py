@@ -7,7 +7,7 @@ from typing import Any
 
 from rbmle.evaluation.errors import EvaluationWarning, LogFileError
 from rbmle.evaluation.estimators import estimators_of
-from rbmle.evaluation.judge import Judge
+from rbmle.evaluation.judge import Judge, Watch
 from rbmle.evaluation.logs import Log, Reading, TableLog, open_log
 from rbmle.evaluation.propensities import ArmShares
 from rbmle.evaluation.results import Evaluation
@@ -30,6 +30,7 @@ def evaluate(
     estimators: str = "all",
     skips_bad: bool = False,
     step: Step = _unseen,
+    watch: Watch | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Return what policies would have earned on a log that they did not write.
@@ -37,7 +38,8 @@ def evaluate(
     A policy is a name such as "lin-ucb:exploration=0.1", a `Policy`, a `Bandit`, which stays as it is, or a
     function that returns the probabilities of all arms of some `Rounds`. A log is what `open_log` returns,
     a path, a data frame or a table with its columns. Other settings are those of `Settings`. What is
-    doubtful is told by an EvaluationWarning, too.
+    doubtful is told by an EvaluationWarning, too. `watch` is given the name of each policy with rounds that
+    it was judged on, their times among them, and its weights there.
     """
     how = Settings(estimators=estimators_of(estimators), **settings)
     opened = as_log(log)
@@ -52,8 +54,8 @@ def evaluate(
     shares = ArmShares(shares={})
     if found.unknown:
         shares = ArmShares.counted(read(Reading(skips_bad=skips_bad), has_contexts=False))
-    judge, reading = Judge(given, found, shares, how), Reading(skips_bad=skips_bad)
-    for rounds in read(reading, has_contexts=judge.has_contexts):
+    judge, reading = Judge(given, found, shares, how, watch), Reading(skips_bad=skips_bad)
+    for rounds in read(reading, has_contexts=judge.has_contexts, has_times=watch is not None):
         judge.add(rounds)
         step("judging", judge.seen, found.rows)
     if not judge.seen:

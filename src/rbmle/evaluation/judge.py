@@ -1,6 +1,6 @@
 """All policies on a log: rounds are read once, and each policy is judged on them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,22 @@ from rbmle.evaluation.rounds import Rounds
 from rbmle.evaluation.settings import Settings, bounds_of
 from rbmle.evaluation.survey import Survey
 
+# A policy, rounds that it was judged on, and its weights there.
+Watch = Callable[[str, Rounds, Float[np.ndarray, " rounds"]], object]
+
 
 class Judge:
     """Reads rounds, and judges all policies on them."""
 
     def __init__(
-        self, given: Mapping[str, Any], found: Survey, shares: ArmShares, how: Settings
+        self,
+        given: Mapping[str, Any],
+        found: Survey,
+        shares: ArmShares,
+        how: Settings,
+        watch: Watch | None = None,
     ) -> None:
+        self._watch = watch
         self._survey, self._shares, self._how = found, shares, how
         self.seen, self._total = 0, 0.0  # rounds, and their rewards
         low, high = bounds_of(found, how)
@@ -55,7 +64,9 @@ class Judge:
         is_judged = self.seen > self._unjudged
         propensities = self._shares.fill(rounds)
         for one in self._judged.values():
-            one.add(rounds, propensities, predictions, is_judged)
+            weights = one.add(rounds, propensities, predictions, is_judged)
+            if weights is not None and self._watch is not None:
+                self._watch(one.name, rounds, weights)
 
     def _predictions(self, rounds: Rounds) -> Float[np.ndarray, " arms"] | None:
         """Return q̂ of all arms; None if nobody needs it."""

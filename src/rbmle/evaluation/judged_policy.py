@@ -45,15 +45,15 @@ class JudgedPolicy:
         propensities: Float[np.ndarray, " rounds"],
         predictions: Float[np.ndarray, " arms"] | None,
         is_judged: bool,
-    ) -> None:
-        """Judge the policy on some rounds."""
+    ) -> Float[np.ndarray, " rounds"] | None:
+        """Judge the policy on some rounds, and return its weights; None: they are only learned."""
         if is_judged and self._how.frozen is not None and isinstance(self.target, PolicyTarget):
             self.target.is_frozen = True
         elif not is_judged and not self.target.is_learning:
-            return
+            return None
         chances = self.target.chances(rounds)
         if not is_judged:
-            return
+            return None
         weights = chances[rounds.at] / propensities
         nothing = np.zeros(len(rounds))
         judged = Judged(
@@ -69,6 +69,7 @@ class JudgedPolicy:
             self._sums[each.name].add(*each.terms(judged, self._bounds))
         for sequence in self._sequences.values():
             sequence.add(judged)
+        return weights
 
     def _accept(
         self,

@@ -8,8 +8,8 @@ from rbmle.service.access.keys import Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.learning.events import Counts
 from rbmle.service.statistics import StatisticsSummary
+from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.ranges import RANGES
-from rbmle.service.statistics.timeline import MINUTE
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):

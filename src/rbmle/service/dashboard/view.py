@@ -7,9 +7,10 @@ from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.lifts import Lifts, lifts_of
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.statistics import BINS, StatisticsSummary
+from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.estimates import Comparison, Estimate
 from rbmle.service.statistics.ranges import RANGES
-from rbmle.service.statistics.timeline import MINUTE, WINDOW
+from rbmle.service.statistics.timeline import WINDOW
 
 ALL = "all"  # the range of all time
 MARGIN = 0.06  # of the range of intervals, left free on both sides

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from rbmle.evaluation.weight_sums import WeightSums
+
 OPERATOR = ""  # the event of records that are of none: models and configurations
 CLOCK = "\x1f"  # the event of records of time; no client can have it
 EVALUATIONS = "\x1e"  # the event of records of evaluations
@@ -118,6 +120,8 @@ class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     average_reward: float | None  # None: the log does not tell
     half_width: float | None  # of its 95 % confidence interval; None: it has none
     warnings: list[str] = []  # what must be known of it, as that it hardly plays what the log has
+    minutes: int = 0  # the length of a window; 0: there are none
+    windows: dict[int, WeightSums] = {}  # by number: the time of decisions over that length
 
 
 class FeatureScore(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.tally import Tally
-from rbmle.service.statistics.timeline import MINUTE
 
 FINE = 5  # minutes of the stretch that plays are counted in; all others are made of it
 HOUR, DAY = 60, 24 * 60  # minutes
