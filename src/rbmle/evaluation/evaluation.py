@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from rbmle.evaluation.context_propensities import ContextPropensities
 from rbmle.evaluation.errors import EvaluationWarning, LogFileError
 from rbmle.evaluation.estimators import estimators_of
 from rbmle.evaluation.judge import Judge, Watch
 from rbmle.evaluation.logs import Log, Reading, TableLog, open_log
-from rbmle.evaluation.propensities import ArmShares
+from rbmle.evaluation.propensities import ArmShares, Propensities
 from rbmle.evaluation.results import Evaluation
 from rbmle.evaluation.rounds import rounds_of
 from rbmle.evaluation.settings import Settings
@@ -51,10 +52,16 @@ def evaluate(
         lambda rows: step("reading", rows, None),
     )
     read = partial(rounds_of, opened, default_reward=how.default_reward)
-    shares = ArmShares(shares={})
-    if found.unknown:
-        shares = ArmShares.counted(read(Reading(skips_bad=skips_bad), has_contexts=False))
-    judge, reading = Judge(given, found, shares, how, watch), Reading(skips_bad=skips_bad)
+    propensities: Propensities = ArmShares(shares={})
+    if found.unknown and how.propensities == "contexts":
+        propensities = ContextPropensities.learned(
+            lambda: read(Reading(skips_bad=skips_bad), has_contexts=True),
+            found.rows,
+            lambda done: step("estimating propensities", done, None),
+        )
+    elif found.unknown:
+        propensities = ArmShares.counted(read(Reading(skips_bad=skips_bad), has_contexts=False))
+    judge, reading = Judge(given, found, propensities, how, watch), Reading(skips_bad=skips_bad)
     for rounds in read(reading, has_contexts=judge.has_contexts, has_times=watch is not None):
         judge.add(rounds)
         step("judging", judge.seen, found.rows)

@@ -6,17 +6,24 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.evaluation.contexts import Featuriser, Hashed, Vectors, are_vectors
+from rbmle.evaluation.contexts import Featuriser, featuriser_of
 from rbmle.evaluation.estimators import Bounds
 from rbmle.evaluation.judged_policy import JudgedPolicy
 from rbmle.evaluation.logs import Reading
 from rbmle.evaluation.overlap import overlap_warnings
-from rbmle.evaluation.propensities import ArmShares
+from rbmle.evaluation.propensities import Propensities
 from rbmle.evaluation.results import Evaluation
 from rbmle.evaluation.reward_model import RewardModel
 from rbmle.evaluation.rounds import Rounds
 from rbmle.evaluation.settings import Settings, bounds_of
 from rbmle.evaluation.survey import Survey
+
+ESTIMATED = {  # how, and when that is wrong
+    "contexts": "they were estimated from the contexts, by logistic regression. If the logging policy saw "
+    "what the log does not have, or is far from such a model, all but dm are biased",
+    "arms": "they were estimated by how often each arm was played, whatever the context. If the logging "
+    "policy looked at the context, all but dm are biased",
+}
 
 # A policy, rounds that it was judged on, and its weights there.
 Watch = Callable[[str, Rounds, Float[np.ndarray, " rounds"]], object]
@@ -29,15 +36,15 @@ class Judge:
         self,
         given: Mapping[str, Any],
         found: Survey,
-        shares: ArmShares,
+        propensities: Propensities,
         how: Settings,
         watch: Watch | None = None,
     ) -> None:
         self._watch = watch
-        self._survey, self._shares, self._how = found, shares, how
+        self._survey, self._propensities, self._how = found, propensities, how
         self.seen, self._total = 0, 0.0  # rounds, and their rewards
         low, high = bounds_of(found, how)
-        weight = 1 / min(found.smallest, shares.smallest)
+        weight = 1 / min(found.smallest, propensities.smallest)
         self._bounds = Bounds(low=low, high=high, weight=weight, clip=how.clip)
         self._unjudged = 0 if how.frozen is None else int(how.frozen * found.rows)
         self._judged = {
@@ -50,7 +57,12 @@ class Judge:
     @property
     def has_contexts(self) -> bool:
         """Return whether features are read at all."""
-        return self._has_model or any(one.target.has_contexts for one in self._judged.values())
+        targets = (one.target for one in self._judged.values())
+        return (
+            self._has_model
+            or (bool(self._survey.unknown) and self._how.propensities == "contexts")
+            or any(target.has_contexts for target in targets)
+        )
 
     def add(self, rounds: Rounds) -> None:
         """Judge some rounds; those that are to be learned only, are."""
@@ -62,7 +74,7 @@ class Judge:
         self._total += float(rounds.rewards.sum())
         predictions = self._predictions(rounds)
         is_judged = self.seen > self._unjudged
-        propensities = self._shares.fill(rounds)
+        propensities = self._propensities.fill(rounds)
         for one in self._judged.values():
             weights = one.add(rounds, propensities, predictions, is_judged)
             if weights is not None and self._watch is not None:
@@ -73,8 +85,7 @@ class Judge:
         if not self._has_model:
             return None
         if self._model is None or self._featuriser is None:
-            size = are_vectors(rounds)
-            self._featuriser = Vectors(features=size) if size else Hashed()
+            self._featuriser = featuriser_of(rounds)
             self._model = RewardModel(self._featuriser, self._bounds.low, self._bounds.high)
         return self._model.predict_then_learn(rounds, self._featuriser.rows(rounds))
 
@@ -84,8 +95,7 @@ class Judge:
         if self._survey.unknown:
             messages.append(
                 f"ESTIMATED PROPENSITIES. {self._survey.unknown:,} of {self._survey.rows:,} rounds have none; "
-                "they were estimated by how often each arm was played, whatever the context. If the logging "
-                "policy looked at the context, all but dm are biased, and no interval tells by how much."
+                f"{ESTIMATED[self._how.propensities]}, and no interval tells by how much."
             )
         if reading.unrewarded:
             messages.append(

@@ -96,11 +96,11 @@ class Rounds:
         """Return the sum over the arms of each round."""
         return np.add.reduceat(values, self.starts) if len(self) else np.zeros(0)
 
-    def part(self, at: slice) -> "Rounds":
-        """Return some of the rounds."""
+    def part(self, at: slice | Int[np.ndarray, " some"]) -> "Rounds":
+        """Return some of the rounds, by a slice or their places."""
         return Rounds(
             numbers=self.numbers[at],
-            contexts=None if self.contexts is None else self.contexts[at],
+            contexts=None if self.contexts is None else _taken(self.contexts, at),
             offers=self.offers,
             offered=self.offered[at],
             sizes=self.sizes[at],
@@ -109,6 +109,10 @@ class Rounds:
             rewards=self.rewards[at],
             times=None if self.times is None else self.times[at],
         )
+
+
+def _taken(column: pa.Array, at: slice | Int[np.ndarray, " some"]) -> pa.Array:
+    return column[at] if isinstance(at, slice) else column.take(pa.array(at))
 
 
 def rounds_of(
