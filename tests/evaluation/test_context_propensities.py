@@ -21,7 +21,7 @@ KINDS = np.random.default_rng(0).normal(
 
 @pytest.mark.parametrize("is_vector", [True, False])
 @pytest.mark.parametrize("estimator", ["ips", "snips", "dr"])
-def test_a_log_of_a_policy_that_saw_the_context_is_judged_without_bias(
+def test_a_log_of_a_policy_that_saw_the_context_is_judged_with_hardly_any_bias(
     is_vector: bool, estimator: str
 ) -> None:
     """The logging policy likes arms where they pay: without contexts, all arms seem to pay as much."""
