@@ -10,7 +10,6 @@ from rbmle.core.contexts import per_arm
 from rbmle.engine.linear_regression import predict_then_learn
 from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged
 from rbmle.evaluation.intervals import bernstein, bootstrap, normal
-from rbmle.evaluation.overlap import Overlap
 from rbmle.evaluation.sequences import (
     SEQUENCES,
     LowerSequence,
@@ -19,6 +18,7 @@ from rbmle.evaluation.sequences import (
     log_mixture,
 )
 from rbmle.evaluation.sums import MOST, RatioSums
+from rbmle.evaluation.weight_sums import WeightSums
 
 BOUNDS = Bounds(low=0.0, high=1.0, weight=20.0, clip=10.0)
 JUDGED = Judged(
@@ -113,9 +113,21 @@ def test_a_value_without_rounds_has_no_interval() -> None:
 
 
 def test_the_effective_sample_size_is_that_of_kish() -> None:
-    overlap = Overlap()
-    overlap.add(np.array([2.0, 0.0, 1.0]))
-    assert overlap.effective == pytest.approx(9 / 5)
+    sums = WeightSums()
+    sums.add_all(np.array([2.0, 0.0, 1.0]), np.zeros(3))
+    assert sums.effective == pytest.approx(9 / 5)
+
+
+def test_the_sums_of_ips_and_snips_are_those_of_any_estimate() -> None:
+    rng = np.random.default_rng(0)
+    w, r = rng.random(50) * 3, rng.random(50)
+    whole, one_by_one = WeightSums(), WeightSums()
+    whole.add_all(w, r)
+    for weight, reward in zip(w.tolist(), r.tolist(), strict=True):
+        one_by_one.add(weight, reward)
+    for found in (whole, one_by_one):
+        np.testing.assert_allclose(found.ips, sums_of(w * r).ratio)
+        np.testing.assert_allclose(found.snips, sums_of(w * r, w).ratio)
 
 
 def test_the_boundary_is_where_the_mixture_is_large() -> None:

@@ -126,7 +126,7 @@ def test_a_saved_bandit_is_judged_as_it_is(encoding: str) -> None:
 
 def test_estimated_propensities_are_said_loudly() -> None:
     log = TableLog(table(propensity=None))
-    found, told = warned(log, "uniform", estimators="ips")
+    found, told = warned(log, "uniform", estimators="ips", propensities="arms")
     assert "ESTIMATED PROPENSITIES. 3 of 3 rounds" in told
     # tea was played in 2 of 3 rounds, air in 1 of 3: weights are 0.5/(2/3) and 0.5/(1/3)
     assert found["uniform", "ips"].value == pytest.approx((0.75 * 1 + 1.5 * 0 + 0.75 * 0.5) / 3)

@@ -6,6 +6,7 @@ rounds that it then predicts, and ours to those before.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from rbmle.evaluation import TableLog, evaluate, write_log
 from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged
 from rbmle.evaluation.logs import Reading
 from rbmle.evaluation.rounds import Rounds, rounds_of
-from rbmle.evaluation.sequences import OPTIMAL, LowerSequence, boundary
+from rbmle.evaluation.sequences import OPTIMAL, LowerSequence, ValueSequence, boundary
 from rbmle.evaluation.sums import RatioSums
 from tests.evaluation.samples import world
 
@@ -113,6 +114,41 @@ def test_confseq_agrees_on_the_sequence(monkeypatch: pytest.MonkeyPatch) -> None
         ours = LowerSequence()
         ours.add(xi[:t])
         assert ours.bound(0.025) == pytest.approx(theirs[t - 1], rel=SIX)
+
+
+@pytest.mark.parametrize("v", [50.0, 1e3, 1e4])
+def test_ville_agrees_on_the_boundary_where_the_scale_vanishes(v: float) -> None:
+    """Without a scale a process is sub-Gaussian, and the mixture is that of half a normal distribution.
+
+    2 u(c) − u(2 c) is u(0), up to c².
+    """
+    judge = pytest.importorskip("ville")
+    logarithm = math.log(1 / (2 * 0.025))
+    rho = OPTIMAL / (2 * logarithm + math.log(1 + 2 * logarithm))
+    theirs = float(judge.normal_mixture(v, 0.025, rho, one_sided=True))
+    ours = 2 * boundary(v, 0.025, 0.01) - boundary(v, 0.025, 0.02)
+    assert ours == pytest.approx(theirs, rel=SIX)
+
+
+def test_ville_never_excludes_what_ours_holds(rounds: Rounds) -> None:
+    """Its empirical Bernstein and betting sequences are of other kinds, but hold the same mean."""
+    judge = pytest.importorskip("ville")
+    weights = greedy(rounds)[rounds.at] / rounds.propensities
+    most = float(0.7 / rounds.propensities.min())
+    xi = weights * rounds.rewards
+    for kind in (judge.EmpiricalBernsteinCS, judge.BettingCS):
+        theirs = kind(bounds=(0.0, most), alpha=0.05, intersect=False).fit(xi)
+        for t in (100, 500, ROUNDS):
+            part = slice(None, t)
+            ours = ValueSequence("ips", 0.0, 1.0, most)
+            nothing = np.zeros(t)
+            judged = Judged(
+                rounds.rewards[part], weights[part], nothing, nothing, np.zeros(t, bool)
+            )
+            ours.add(judged)
+            low, high = ours.interval(0.95)
+            assert low < theirs.upper_[t - 1]
+            assert theirs.lower_[t - 1] < high
 
 
 @pytest.mark.parametrize("format", ["dsjson", "vw"])

@@ -178,6 +178,7 @@ def test_an_evaluation_from_its_creation_to_the_policy_that_is_applied(
     wait_until(lambda: evaluation()["status"] == "Succeeded")
     names = [one["name"] for one in evaluation()["content"]["value"]]
     assert names == ["Online", "Baseline", "Random", "neural-ucb"]
+    assert all(one["timeseries"]["data"] for one in evaluation()["content"]["value"])
     wait_until(lambda: admin.get_feature_importance("whole")["status"] == "Succeeded")
     found = admin.get_feature_importance("whole")["featureScores"]
     assert {one["featureName"] for one in found} == {"time", "hour", "kind"}

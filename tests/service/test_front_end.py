@@ -91,3 +91,13 @@ def test_a_pending_event_has_its_reward_so_far_and_its_deadline(
         last = service.event("e")
         assert last is not None
         assert (last.rewards, last.is_closed, last.deadline) == ({"": 0.5}, True, None)
+
+
+def test_what_was_counted_day_by_day_is_there_after_a_restart(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        rank(service, offer("a", "b"))
+        learned(service)
+    with running(small_start(tmp_path)) as service:
+        wait_until(lambda: bool(service.days.buckets))
+        (tally,) = service.days.buckets.values()
+        assert tally.decisions == 1

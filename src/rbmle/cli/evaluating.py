@@ -49,6 +49,9 @@ def evaluate_log(
         str | None, typer.Option(help="The smallest and the largest there can be: LOWEST,HIGHEST.")
     ] = None,
     default_reward: Annotated[float, typer.Option(help="What a decision without one got.")] = 0.0,
+    propensities: Annotated[
+        str, typer.Option(help="Of what missing ones are estimated: contexts, or arms alone.")
+    ] = "contexts",
     clip: Annotated[float, typer.Option(help="The largest weight of clipped and switch.")] = 10.0,
     format: Annotated[
         str | None, typer.Option(help="parquet, csv, dsjson or vw; else by the file's suffix.")
@@ -80,6 +83,7 @@ def evaluate_log(
             frozen=frozen,
             rewards=_bounds(rewards),
             default_reward=default_reward,
+            propensities=propensities,
             clip=clip,
             skips_bad=skip_bad,
             seed=seed,

@@ -146,3 +146,9 @@ def are_vectors(rounds: Rounds) -> int:
     first = rounds.contexts[0].as_py()
     has_own = any(json_array(own) != b"[]" for own in rounds.offers[rounds.offered[0]].features)
     return 0 if has_own or not is_vector(first) else len(msgspec.json.decode(first))
+
+
+def featuriser_of(rounds: Rounds) -> Featuriser:
+    """Return what reads the features of a log whose first rounds are given."""
+    size = are_vectors(rounds)
+    return Vectors(features=size) if size else Hashed()

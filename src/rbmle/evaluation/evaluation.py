@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from rbmle.evaluation.context_propensities import ContextPropensities
 from rbmle.evaluation.errors import EvaluationWarning, LogFileError
 from rbmle.evaluation.estimators import estimators_of
-from rbmle.evaluation.judge import Judge
+from rbmle.evaluation.judge import Judge, Watch
 from rbmle.evaluation.logs import Log, Reading, TableLog, open_log
-from rbmle.evaluation.propensities import ArmShares
+from rbmle.evaluation.propensities import ArmShares, Propensities
 from rbmle.evaluation.results import Evaluation
 from rbmle.evaluation.rounds import rounds_of
 from rbmle.evaluation.settings import Settings
@@ -30,6 +31,7 @@ def evaluate(
     estimators: str = "all",
     skips_bad: bool = False,
     step: Step = _unseen,
+    watch: Watch | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Return what policies would have earned on a log that they did not write.
@@ -37,7 +39,8 @@ def evaluate(
     A policy is a name such as "lin-ucb:exploration=0.1", a `Policy`, a `Bandit`, which stays as it is, or a
     function that returns the probabilities of all arms of some `Rounds`. A log is what `open_log` returns,
     a path, a data frame or a table with its columns. Other settings are those of `Settings`. What is
-    doubtful is told by an EvaluationWarning, too.
+    doubtful is told by an EvaluationWarning, too. `watch` is given the name of each policy with rounds that
+    it was judged on, their times among them, and its weights there.
     """
     how = Settings(estimators=estimators_of(estimators), **settings)
     opened = as_log(log)
@@ -49,11 +52,17 @@ def evaluate(
         lambda rows: step("reading", rows, None),
     )
     read = partial(rounds_of, opened, default_reward=how.default_reward)
-    shares = ArmShares(shares={})
-    if found.unknown:
-        shares = ArmShares.counted(read(Reading(skips_bad=skips_bad), has_contexts=False))
-    judge, reading = Judge(given, found, shares, how), Reading(skips_bad=skips_bad)
-    for rounds in read(reading, has_contexts=judge.has_contexts):
+    propensities: Propensities = ArmShares(shares={})
+    if found.unknown and how.propensities == "contexts":
+        propensities = ContextPropensities.learned(
+            lambda: read(Reading(skips_bad=skips_bad), has_contexts=True),
+            found.rows,
+            lambda done: step("estimating propensities", done, None),
+        )
+    elif found.unknown:
+        propensities = ArmShares.counted(read(Reading(skips_bad=skips_bad), has_contexts=False))
+    judge, reading = Judge(given, found, propensities, how, watch), Reading(skips_bad=skips_bad)
+    for rounds in read(reading, has_contexts=judge.has_contexts, has_times=watch is not None):
         judge.add(rounds)
         step("judging", judge.seen, found.rows)
     if not judge.seen:

@@ -2,11 +2,11 @@
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq
-from scipy.stats import norm
 
 from rbmle.core.randomness import Purpose, generator
 from rbmle.evaluation.sums import RatioSums
@@ -27,8 +27,8 @@ def normal(sums: RatioSums, confidence: float) -> Interval | None:
     value, n = sums.value, sums.rounds
     if value is None or n < FEWEST:
         return None
-    deviation = math.sqrt(n / (n - 1) * sums.squares(value)) / abs(sums.d)
-    width = float(norm.ppf((1 + confidence) / 2)) * deviation
+    deviation = math.sqrt(n / (n - 1) * sums.ratio.squares(value)) / abs(sums.ratio.d)
+    width = NormalDist().inv_cdf((1 + confidence) / 2) * deviation
     return value - width, value + width
 
 
@@ -42,13 +42,13 @@ def bernstein(
 
         |Σ z / n| ≤ √(2 s² ln(4/δ) / n) + 7 spread ln(4/δ) / (3 (n − 1)).
     """
-    n, logarithm = sums.rounds, math.log(4 / (1 - confidence))
+    n, ratio, logarithm = sums.rounds, sums.ratio, math.log(4 / (1 - confidence))
     if sums.value is None or n < FEWEST:
         return low, high
 
     def excess(value: float) -> float:
-        mean = (sums.n - value * sums.d) / n
-        variance = max(0.0, sums.squares(value) - n * mean * mean) / (n - 1)
+        mean = (ratio.n - value * ratio.d) / n
+        variance = max(0.0, ratio.squares(value) - n * mean * mean) / (n - 1)
         bound = math.sqrt(2 * variance * logarithm / n) + 7 * spread * logarithm / (3 * (n - 1))
         return abs(mean) - bound
 

@@ -1,33 +1,50 @@
 """All policies on a log: rounds are read once, and each policy is judged on them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.evaluation.contexts import Featuriser, Hashed, Vectors, are_vectors
+from rbmle.evaluation.contexts import Featuriser, featuriser_of
 from rbmle.evaluation.estimators import Bounds
 from rbmle.evaluation.judged_policy import JudgedPolicy
 from rbmle.evaluation.logs import Reading
-from rbmle.evaluation.propensities import ArmShares
+from rbmle.evaluation.overlap import overlap_warnings
+from rbmle.evaluation.propensities import Propensities
 from rbmle.evaluation.results import Evaluation
 from rbmle.evaluation.reward_model import RewardModel
 from rbmle.evaluation.rounds import Rounds
 from rbmle.evaluation.settings import Settings, bounds_of
 from rbmle.evaluation.survey import Survey
 
+ESTIMATED = {  # how, and when that is wrong
+    "contexts": "they were estimated from the contexts, by logistic regression. If the logging policy saw "
+    "what the log does not have, or is far from such a model, all but dm are biased",
+    "arms": "they were estimated by how often each arm was played, whatever the context. If the logging "
+    "policy looked at the context, all but dm are biased",
+}
+
+# A policy, rounds that it was judged on, and its weights there.
+Watch = Callable[[str, Rounds, Float[np.ndarray, " rounds"]], object]
+
 
 class Judge:
     """Reads rounds, and judges all policies on them."""
 
     def __init__(
-        self, given: Mapping[str, Any], found: Survey, shares: ArmShares, how: Settings
+        self,
+        given: Mapping[str, Any],
+        found: Survey,
+        propensities: Propensities,
+        how: Settings,
+        watch: Watch | None = None,
     ) -> None:
-        self._survey, self._shares, self._how = found, shares, how
+        self._watch = watch
+        self._survey, self._propensities, self._how = found, propensities, how
         self.seen, self._total = 0, 0.0  # rounds, and their rewards
         low, high = bounds_of(found, how)
-        weight = 1 / min(found.smallest, shares.smallest)
+        weight = 1 / min(found.smallest, propensities.smallest)
         self._bounds = Bounds(low=low, high=high, weight=weight, clip=how.clip)
         self._unjudged = 0 if how.frozen is None else int(how.frozen * found.rows)
         self._judged = {
@@ -40,7 +57,12 @@ class Judge:
     @property
     def has_contexts(self) -> bool:
         """Return whether features are read at all."""
-        return self._has_model or any(one.target.has_contexts for one in self._judged.values())
+        targets = (one.target for one in self._judged.values())
+        return (
+            self._has_model
+            or (bool(self._survey.unknown) and self._how.propensities == "contexts")
+            or any(target.has_contexts for target in targets)
+        )
 
     def add(self, rounds: Rounds) -> None:
         """Judge some rounds; those that are to be learned only, are."""
@@ -52,17 +74,18 @@ class Judge:
         self._total += float(rounds.rewards.sum())
         predictions = self._predictions(rounds)
         is_judged = self.seen > self._unjudged
-        propensities = self._shares.fill(rounds)
+        propensities = self._propensities.fill(rounds)
         for one in self._judged.values():
-            one.add(rounds, propensities, predictions, is_judged)
+            weights = one.add(rounds, propensities, predictions, is_judged)
+            if weights is not None and self._watch is not None:
+                self._watch(one.name, rounds, weights)
 
     def _predictions(self, rounds: Rounds) -> Float[np.ndarray, " arms"] | None:
         """Return q̂ of all arms; None if nobody needs it."""
         if not self._has_model:
             return None
         if self._model is None or self._featuriser is None:
-            size = are_vectors(rounds)
-            self._featuriser = Vectors(features=size) if size else Hashed()
+            self._featuriser = featuriser_of(rounds)
             self._model = RewardModel(self._featuriser, self._bounds.low, self._bounds.high)
         return self._model.predict_then_learn(rounds, self._featuriser.rows(rounds))
 
@@ -72,8 +95,7 @@ class Judge:
         if self._survey.unknown:
             messages.append(
                 f"ESTIMATED PROPENSITIES. {self._survey.unknown:,} of {self._survey.rows:,} rounds have none; "
-                "they were estimated by how often each arm was played, whatever the context. If the logging "
-                "policy looked at the context, all but dm are biased, and no interval tells by how much."
+                f"{ESTIMATED[self._how.propensities]}, and no interval tells by how much."
             )
         if reading.unrewarded:
             messages.append(
@@ -85,7 +107,7 @@ class Judge:
                 f"BAD ROWS. {reading.bad:,} rows were left out; the first: {reading.messages[0]}."
             )
         for one in self._judged.values():
-            messages += one.overlap.warnings(one.name)
+            messages += overlap_warnings(one.name, one.weights)
         return Evaluation(
             estimates=[each for one in self._judged.values() for each in one.estimates()],
             warnings=messages,

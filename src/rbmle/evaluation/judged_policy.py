@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float
 from rbmle.core.randomness import Purpose, generator
 from rbmle.evaluation.estimators import Bounds, Estimator, Judged
 from rbmle.evaluation.intervals import bernstein, bootstrap, normal
-from rbmle.evaluation.overlap import Overlap
 from rbmle.evaluation.results import Estimate
 from rbmle.evaluation.rounds import Rounds
 from rbmle.evaluation.sequences import SEQUENCES, ValueSequence
@@ -16,6 +15,7 @@ from rbmle.evaluation.settings import Settings
 from rbmle.evaluation.sums import RatioSums
 from rbmle.evaluation.survey import Survey
 from rbmle.evaluation.targets import PolicyTarget, Target, target_of
+from rbmle.evaluation.weight_sums import WeightSums
 
 
 class JudgedPolicy:
@@ -29,7 +29,7 @@ class JudgedPolicy:
         is_twin = self._has_replay and self.target.is_learning and how.frozen is None
         twin = target_of(given, how.seed, *limits) if is_twin else None
         self._twin = twin if isinstance(twin, PolicyTarget) else None
-        self.overlap = Overlap()
+        self.weights = WeightSums()
         self._accepted = 0
         self._sums = {each.name: RatioSums() for each in how.estimators}
         has_sequences = how.interval == "sequence"
@@ -45,15 +45,15 @@ class JudgedPolicy:
         propensities: Float[np.ndarray, " rounds"],
         predictions: Float[np.ndarray, " arms"] | None,
         is_judged: bool,
-    ) -> None:
-        """Judge the policy on some rounds."""
+    ) -> Float[np.ndarray, " rounds"] | None:
+        """Judge the policy on some rounds, and return its weights; None: they are only learned."""
         if is_judged and self._how.frozen is not None and isinstance(self.target, PolicyTarget):
             self.target.is_frozen = True
         elif not is_judged and not self.target.is_learning:
-            return
+            return None
         chances = self.target.chances(rounds)
         if not is_judged:
-            return
+            return None
         weights = chances[rounds.at] / propensities
         nothing = np.zeros(len(rounds))
         judged = Judged(
@@ -63,12 +63,13 @@ class JudgedPolicy:
             expected=nothing if predictions is None else rounds.totals(chances * predictions),
             accepted=self._accept(rounds, propensities, weights),
         )
-        self.overlap.add(weights)
+        self.weights.add_all(weights, rounds.rewards)
         self._accepted += int(judged.accepted.sum())
         for each in self._how.estimators:
             self._sums[each.name].add(*each.terms(judged, self._bounds))
         for sequence in self._sequences.values():
             sequence.add(judged)
+        return weights
 
     def _accept(
         self,
@@ -94,7 +95,7 @@ class JudgedPolicy:
     def _estimate(self, estimator: Estimator) -> Estimate:
         sums, how = self._sums[estimator.name], self._how
         found = self._interval(estimator, sums)
-        n = self.overlap.rounds
+        n = self.weights.plays
         effective = {"replay": float(self._accepted), "dm": float(n)}
         return Estimate(
             policy=self.name,
@@ -102,7 +103,7 @@ class JudgedPolicy:
             value=sums.value,
             low=None if found is None else found[0],
             high=None if found is None else found[1],
-            effective_sample_size=effective.get(estimator.name, self.overlap.effective),
+            effective_sample_size=effective.get(estimator.name, self.weights.effective),
             n=n,
             interval=how.interval,
             confidence=how.confidence,

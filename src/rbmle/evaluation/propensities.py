@@ -3,11 +3,25 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float
 
 from rbmle.evaluation.rounds import Rounds
+
+
+class Propensities(Protocol):
+    """What fills in the propensities that a log does not have."""
+
+    @property
+    def smallest(self) -> float:
+        """Return what no propensity of an arm that was played is below; 1 if there is none."""
+        ...
+
+    def fill(self, rounds: Rounds) -> Float[np.ndarray, " rounds"]:
+        """Return the propensities of a log, estimated where they are not known."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

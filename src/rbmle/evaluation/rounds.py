@@ -74,6 +74,9 @@ class Rounds:
     played: Int[np.ndarray, " rounds"]  # the place of the arm
     propensities: Float[np.ndarray, " rounds"]  # NaN: not known
     rewards: Float[np.ndarray, " rounds"]
+    times: Int[np.ndarray, " rounds"] | None = (
+        None  # milliseconds since the epoch; None: not asked for
+    )
 
     def __len__(self) -> int:
         """Return the number of rounds."""
@@ -93,25 +96,36 @@ class Rounds:
         """Return the sum over the arms of each round."""
         return np.add.reduceat(values, self.starts) if len(self) else np.zeros(0)
 
-    def part(self, at: slice) -> "Rounds":
-        """Return some of the rounds."""
+    def part(self, at: slice | Int[np.ndarray, " some"]) -> "Rounds":
+        """Return some of the rounds, by a slice or their places."""
         return Rounds(
             numbers=self.numbers[at],
-            contexts=None if self.contexts is None else self.contexts[at],
+            contexts=None if self.contexts is None else _taken(self.contexts, at),
             offers=self.offers,
             offered=self.offered[at],
             sizes=self.sizes[at],
             played=self.played[at],
             propensities=self.propensities[at],
             rewards=self.rewards[at],
+            times=None if self.times is None else self.times[at],
         )
 
 
+def _taken(column: pa.Array, at: slice | Int[np.ndarray, " some"]) -> pa.Array:
+    return column[at] if isinstance(at, slice) else column.take(pa.array(at))
+
+
 def rounds_of(
-    log: Log, reading: Reading, *, has_contexts: bool, default_reward: float
+    log: Log,
+    reading: Reading,
+    *,
+    has_contexts: bool,
+    default_reward: float,
+    has_times: bool = False,
 ) -> Iterator[Rounds]:
     """Yield the rounds of a log, a batch at a time; bad rows are told to `reading`."""
-    for batch in log.batches(reading, ALL if has_contexts else PLAIN):
+    columns = (*(ALL if has_contexts else PLAIN), *(("time",) if has_times else ()))
+    for batch in log.batches(reading, columns):
         rounds = _decoded(batch, reading, default_reward)
         if len(rounds):
             yield rounds
@@ -150,7 +164,18 @@ def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds
         played=played[is_good],
         propensities=propensities[is_good],
         rewards=rewards[is_good],
+        times=_times(table, is_good),
     )
+
+
+def _times(
+    table: pa.RecordBatch, is_good: Bool[np.ndarray, " rounds"]
+) -> Int[np.ndarray, " rounds"] | None:
+    """Return the times of rows in milliseconds, 0 where there is none; None if they were not asked for."""
+    if "time" not in table.schema.names:
+        return None
+    milliseconds = pc.fill_null(pc.cast(table["time"], pa.int64()), 0)
+    return milliseconds.to_numpy(zero_copy_only=False)[is_good]
 
 
 def _contexts(

@@ -9,6 +9,7 @@ from rbmle.evaluation.estimators import Estimator
 from rbmle.evaluation.survey import Survey
 
 INTERVALS = ("bootstrap", "bernstein", "sequence", "normal")
+PROPENSITIES = ("contexts", "arms")
 CLIP = 10.0  # c
 USUAL = ((0.0, 1.0), (-1.0, 1.0))  # bounds of rewards that need not be told
 
@@ -26,6 +27,7 @@ class Settings:
     clip: float = CLIP
     rewards: tuple[float, float] | None = None  # the bounds; None: as found, see `bounds_of`
     default_reward: float = 0.0
+    propensities: str = "contexts"  # of what those are estimated that a log does not have
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -33,6 +35,10 @@ class Settings:
         if self.interval not in INTERVALS:
             raise SettingError(
                 f"there is no interval {self.interval!r}; there are {', '.join(INTERVALS)}"
+            )
+        if self.propensities not in PROPENSITIES:
+            raise SettingError(
+                f"`propensities` must be {' or '.join(PROPENSITIES)}, got {self.propensities!r}"
             )
         if not 0 < self.confidence < 1:
             raise SettingError(f"`confidence` must be between 0 and 1, got {self.confidence}")

@@ -41,6 +41,7 @@ from rbmle.service.log.records import (
     kind_of,
 )
 from rbmle.service.log.writer import Writer
+from rbmle.service.statistics.days import Days
 
 STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
 
@@ -88,6 +89,11 @@ class FrontEnd:
     def report(self) -> Report:
         """Return what the learner told last."""
         return self._follower.report or Report(time=0)
+
+    @property
+    def days(self) -> Days:
+        """Return what the learner has counted day by day."""
+        return self._follower.days
 
     @property
     def problem(self) -> str | None:

@@ -89,7 +89,7 @@ def run_learner(
         if is_spare is not None:
             learner.stand_by(is_spare=is_spare)
         learner.prepare()
-        evaluator = Evaluator(address, lambda: learner.is_leading)
+        evaluator = Evaluator(address, lambda: learner.is_leading, tell)
         evaluator.start()
         started()
         try:

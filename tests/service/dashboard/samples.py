@@ -80,6 +80,7 @@ def overview_of(statistics: Statistics, **more: Any) -> Overview:
         "learning_mode": "Online",
         "exploration": 0.2,
         "summary": statistics.summary(),
+        "days": statistics.ranges.by_day(),
         "counts": Counts(joined=3, late=1),
         "pending": 5,
         "records": 900,

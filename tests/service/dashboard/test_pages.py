@@ -2,6 +2,7 @@
 
 import pytest
 
+from rbmle.service.log.records import Play
 from rbmle.service.statistics import Statistics
 from tests.browser import CHROMIUM, DESK, PHONE, Browser
 from tests.service.dashboard.samples import (
@@ -11,6 +12,7 @@ from tests.service.dashboard.samples import (
     Server,
     application,
     busy,
+    count,
     enter,
     overview_of,
     played,
@@ -74,6 +76,37 @@ def test_a_range_of_time_can_be_looked_at(browser: Browser) -> None:
         browser.run("document.querySelector('.ranges a[href$=week]').click()")
         browser.wait("document.querySelector('[data-text=decisions]').textContent == '300'")
         assert browser.problems() == []
+
+
+@needs_chromium
+def test_any_range_of_dates_can_be_looked_at(browser: Browser) -> None:
+    statistics = busy()  # of the first of January 1970
+    busy_again(statistics, days=3)
+    with shown(browser, Fake(overview_of(statistics))):
+        browser.wait("document.querySelector('[data-text=decisions]').textContent == '340'")
+        fill_in(browser, "1970-01-02", "1970-01-04")
+        browser.wait("document.querySelector('[data-text=decisions]').textContent == '40'")
+        browser.wait("document.body.dataset.stream == 'live'")
+        assert browser.run("location.search") == "?from=1970-01-02&to=1970-01-04"
+        assert browser.text("[data-text=dates]").startswith("From 1970-01-02 to 1970-01-04")
+        assert browser.run("document.querySelector('input[name=to]').value") == "1970-01-04"
+        assert browser.run("document.querySelector('.ranges a[aria-current]')") is None
+        fill_in(browser, "1970-01-02", "1970-01-03")
+        browser.wait("document.querySelector('h1').textContent == 'No decision in this time.'")
+        assert browser.problems() == []
+
+
+def fill_in(browser: Browser, first: str, last: str) -> None:
+    for name, day in (("from", first), ("to", last)):
+        browser.run(f"document.querySelector('input[name={name}]').value = '{day}'")
+    browser.run("document.querySelector('.dates').requestSubmit()")
+
+
+def busy_again(statistics: Statistics, days: int) -> None:
+    """Count 40 more decisions, some days later."""
+    play = Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=0)
+    for _ in range(40):
+        count(statistics, play, 1.0, days * 24 * 60)
 
 
 @needs_chromium

@@ -60,6 +60,28 @@ def test_a_policy_that_learns_is_judged_as_by_evaluate() -> None:
     assert snips.value > 0.7  # uniform play earns 0.5
 
 
+def test_windows_hold_the_sums_of_their_time() -> None:
+    log, policy = day(), NamedPolicy(name="lin-ucb")
+    found = judged(log, asked(policies=[policy]), step=lambda: None)
+    for one in found:
+        assert one.minutes == 5
+        (sums,) = one.windows.values()
+        assert (sums.plays, sums.w, sums.wr) == (400, one.snips_denominator, one.ips_numerator)
+
+
+def test_poor_overlap_is_told_as_evaluate_tells_it() -> None:
+    far = play(probabilities=[1e-3, 0.999], chosen=1)  # the baseline is the first
+    story = [(number, f"e{number}", decided(plays=[far])) for number in range(200)]
+    log = kept(*story, (OVER + 10_000, "g", decided()))
+    online, baseline, uniform = judged(log, asked(), step=lambda: None)
+    assert online.warnings == []
+    assert "not chosen yet" in baseline.warnings[0]
+    assert "THE PROPENSITIES DO NOT FIT" in uniform.warnings[0]
+    policy = NamedPolicy(name="uniform")
+    found = judged(day(60), asked(policies=[policy]), step=lambda: None)[-1]
+    assert "FEW ROUNDS" in found.warnings[0]
+
+
 @pytest.mark.slow
 def test_others_are_tried_if_asked() -> None:
     found = judged(day(100), asked(is_optimizing=True), step=lambda: None)

@@ -28,10 +28,12 @@ def test_what_is_asked_is_done_in_another_process(log: Log, tmp_path: Path) -> N
     ask(log, asked())
     ask(log, asked(id="two", start=1, end=2))
     ask(log, asked(id="three", is_importance=True))
-    evaluator = Evaluator(str(tmp_path / "log.db"), may_run=lambda: True)
+    told: list[str] = []
+    evaluator = Evaluator(str(tmp_path / "log.db"), may_run=lambda: True, notify=told.append)
     evaluator.start()
     try:
         wait_until(lambda: all(job.done for job in jobs_of(log)))
+        wait_until(lambda: len(told) > 1)
     finally:
         evaluator.stop()
     one, two, three = (job.done for job in jobs_of(log))
@@ -39,6 +41,8 @@ def test_what_is_asked_is_done_in_another_process(log: Log, tmp_path: Path) -> N
     assert [estimate.name for estimate in one.estimates] == ["Online", "Baseline", "Random"]
     assert two is not None
     assert "no decision of this time" in two.problem
+    assert "FEW ROUNDS" in told[0]
+    assert told[-1] == f"evaluation 'two': {two.problem}"
     assert three is not None
     assert three.scores[0].name == "time"
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,7 +17,7 @@ from rbmle.service.log.records import (
     Ticked,
 )
 from rbmle.service.log.sqlite import SQLiteLog
-from tests.contract.log_server import Server, programs
+from tests.contract.log_server import Server
 from tests.service.exports.samples import (
     OVER,
     USUAL,
@@ -72,29 +72,17 @@ def test_the_commands_export_and_verify_a_folder(folder: Path, tmp_path: Path) -
         assert what in result.output
 
 
-def test_a_log_in_postgresql_is_exported_and_verified(tmp_path: Path) -> None:
-    bin = programs()
-    if bin is None:
-        pytest.skip("no PostgreSQL here: initdb is neither on PATH nor in /usr/lib/postgresql")
-    with closing_server(Server(bin)) as server:
-        url = server.url("public")
-        with closing(open_log(url)) as log:
-            tell(log, (0, "", Modelled(settings={"seed": 0})), configured(USUAL))
-            tell(log, (1, "e", decided()), (2, "e", rewarded(1.0)), (3, "f", decided()))
-            tell(log, (OVER, "", Ticked()))
-            result = run("export", "--log", url, "--out", tmp_path / "out.parquet")
-            assert result.exit_code == 0, result.output
-            result = run("verify", "--log", url)
-            assert result.exit_code == 0, result.output
+def test_a_log_in_postgresql_is_exported_and_verified(server: Server, tmp_path: Path) -> None:
+    url = server.url("public")
+    with closing(open_log(url)) as log:
+        tell(log, (0, "", Modelled(settings={"seed": 0})), configured(USUAL))
+        tell(log, (1, "e", decided()), (2, "e", rewarded(1.0)), (3, "f", decided()))
+        tell(log, (OVER, "", Ticked()))
+        result = run("export", "--log", url, "--out", tmp_path / "out.parquet")
+        assert result.exit_code == 0, result.output
+        result = run("verify", "--log", url)
+        assert result.exit_code == 0, result.output
     assert pq.read_table(tmp_path / "out.parquet")["reward"].to_pylist() == [1.0, None]
-
-
-@contextmanager
-def closing_server(server: Server) -> Iterator[Server]:
-    try:
-        yield server
-    finally:
-        server.remove()
 
 
 def test_a_log_is_exported_beside_a_service_that_writes(folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Places for logs: a disk, a server, and what can fail there."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,24 +7,7 @@ import pytest
 from tests.contract.log_disk import OnDisk
 from tests.contract.log_liars import InMemory
 from tests.contract.log_promises import Place
-from tests.contract.log_server import OnServer, Server, Wire, programs
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    bin = programs()
-    if bin is None:
-        pytest.skip("no PostgreSQL here: initdb is neither on PATH nor in /usr/lib/postgresql")
-    server = Server(bin)
-    yield server
-    server.remove()
-
-
-@pytest.fixture
-def on_server(server: Server) -> Iterator[OnServer]:
-    wire = Wire(server.folder)
-    yield OnServer(server=server, wire=wire)
-    wire.close()
+from tests.contract.log_server import OnServer
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import msgspec
 import numpy as np
 
+from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.ranges import FINE, RANGES, Ranges
-from rbmle.service.statistics.timeline import MINUTE
 
 WEEKS = 6 * 7 * 24 * 60  # minutes
 

@@ -2,7 +2,8 @@
 
 from rbmle.service.log.records import Play
 from rbmle.service.statistics import Statistics
-from rbmle.service.statistics.timeline import MINUTE, MOST_BUCKETS, WINDOW, Timeline
+from rbmle.service.statistics.buckets import MINUTE
+from rbmle.service.statistics.timeline import MOST_BUCKETS, WINDOW, Timeline
 from tests.service.statistics.samples import decided
 
 

@@ -137,26 +137,35 @@ def _line(row: TextRow) -> dict[str, Any]:
         )
     others = [place for place in range(len(ids)) if place != chosen]
     rest = (1 - row.propensity) / max(len(others), 1)  # how the others share it is not known
-    label = {} if row.reward is None else {"_label_cost": 0.0 - row.reward}
     return {
-        **label,
-        "_label_probability": row.propensity,
-        "_label_Action": chosen + 1,
-        "_labelIndex": chosen,
+        **label_of(row.reward, row.propensity, chosen),
         **({} if row.time is None else {"Timestamp": row.time.isoformat().replace("+00:00", "Z")}),
         "Version": "1",
         "EventId": row.event_id,
         "a": [place + 1 for place in (chosen, *others)],
-        "c": {
-            SHARED: objects(row.context),
-            "_multi": [
-                {
-                    "_tag": one["id"],
-                    ID: {"constant": 1, "id": one["id"]},
-                    ACTION: objects(one["features"]),
-                }
-                for one in row.actions
-            ],
-        },
+        "c": features_of(
+            objects(row.context), [(one["id"], objects(one["features"])) for one in row.actions]
+        ),
         "p": [row.propensity, *[rest] * len(others)],
     }
+
+
+def label_of(reward: float | None, propensity: float, chosen: int) -> dict[str, Any]:
+    """Return what a line says of the chosen action, whose place is from 0; None: it got no reward."""
+    cost = {} if reward is None else {"_label_cost": 0.0 - reward}  # -0.0 would be no nice cost
+    return {
+        **cost,
+        "_label_probability": propensity,
+        "_label_Action": chosen + 1,
+        "_labelIndex": chosen,
+    }
+
+
+def features_of(
+    context: list[dict[str, Any]], actions: Iterable[tuple[str, list[dict[str, Any]]]]
+) -> dict[str, Any]:
+    """Return the features of a line: those of the context, and of each action with its id."""
+    multi = [
+        {"_tag": id, ID: {"constant": 1, "id": id}, ACTION: features} for id, features in actions
+    ]
+    return {SHARED: context, "_multi": multi}

@@ -6,10 +6,13 @@ import msgspec
 
 from rbmle.service.access.keys import Scope
 from rbmle.service.access.throttle import Throttle
+from rbmle.service.dashboard.dates import counted, told
 from rbmle.service.learning.events import Counts
 from rbmle.service.statistics import StatisticsSummary
+from rbmle.service.statistics.buckets import MINUTE
+from rbmle.service.statistics.days import Days
 from rbmle.service.statistics.ranges import RANGES
-from rbmle.service.statistics.timeline import MINUTE
+from rbmle.service.statistics.tally import Earned
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +40,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     latency_p99_seconds: float | None = None
     requests: dict[str, int] = {}  # by kind
     errors: dict[str, int] = {}  # by kind
+    days: Days = msgspec.field(default_factory=Days)  # what ranges of dates are made of
+    dates: str = ""  # of which dates this is; empty: it is of no such range
 
     @property
     def backlog(self) -> int:
@@ -45,11 +50,20 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     def within(self, range: str) -> "Overview":
         """Return the same of a range of time; of all time if there is no such. How the service is stays."""
-        if range not in RANGES:
-            return self
-        first = self.time - RANGES[range].length * RANGES[range].buckets * MINUTE
-        points = [point for point in self.summary.points if point.time >= first]
-        summary = msgspec.structs.replace(self.summary.within(range), points=points)
+        dates = counted(range, self.days)
+        plain = msgspec.structs.replace(self, days=Days())
+        if range in RANGES:
+            start = self.time - RANGES[range].length * RANGES[range].buckets * MINUTE
+            return plain._part(self.summary.ranges[range], start, self.time)
+        if dates is not None:
+            told_of = told(dates, self.days)
+            part = plain._part(dates.tally.earned(), dates.start, dates.end)
+            return msgspec.structs.replace(part, dates=told_of)
+        return plain
+
+    def _part(self, earned: Earned, start: int, end: int) -> "Overview":
+        points = [point for point in self.summary.points if start <= point.time <= end]
+        summary = msgspec.structs.replace(self.summary.of(earned), points=points)
         return msgspec.structs.replace(self, summary=summary)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rbmle.service.dashboard import words
+from rbmle.service.dashboard.dates import BETWEEN
 from rbmle.service.dashboard.view import ALL, View, points
 from rbmle.service.statistics.ranges import RANGES
 
@@ -20,10 +21,12 @@ _TEMPLATES = Environment(
 
 def dashboard(view: View, *, address: str, has_keys: bool) -> str:
     """Return the page; the address is where this service was reached."""
+    first, _, last = view.range.partition(BETWEEN)
     return _TEMPLATES.get_template("dashboard.html").render(
         view=view,
         points=points(view.overview.summary),
         ranges={ALL: "All time", **{name: one.name for name, one in RANGES.items()}},
+        dates=(first, last) if last else ("", ""),
         clock=words.clock(view.overview.time),
         address=address,
         has_keys=has_keys,

@@ -1,6 +1,7 @@
 """The routes of the dashboard: the page, its stream, its files, and the way in and out."""
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from starlette.types import ASGIApp
 
 from rbmle.service.dashboard.access import PATH, Access
 from rbmle.service.dashboard.answers import FOLDER, UNSTORED, VENDORED, Files, html, plain, redirect
+from rbmle.service.dashboard.dates import dates_named
 from rbmle.service.dashboard.lifts import lifts_of
 from rbmle.service.dashboard.overview import Backend, Overview
 from rbmle.service.dashboard.pages import dashboard
@@ -60,7 +62,10 @@ class _Feed:
             if found is None or self.source.now() >= found.until:
                 overview, until = self.source.overview(), self.source.now() + FRESH_SECONDS
                 made, message = await asyncio.to_thread(_made, overview, range)
-                found = self._shown[range] = _Shown(made, message, until)
+                found = _Shown(made, message, until)
+                now = self.source.now()  # of dates there are many: those that are not looked at go
+                self._shown = {name: one for name, one in self._shown.items() if one.until > now}
+                self._shown[range] = found
         return found
 
 
@@ -71,9 +76,12 @@ def _made(overview: Overview, range: str) -> tuple[View, bytes]:
 
 
 def _range(request: Request) -> str:
-    """Return the range that is asked for; all time if there is no such."""
-    range = request.query_params.get("range", ALL)
-    return range if range in RANGES else ALL
+    """Return the range that is asked for, or the dates; all time if there is no such."""
+    given = request.query_params
+    if (name := given.get("range")) in RANGES:
+        return name
+    now = time.time_ns() // 1_000_000
+    return dates_named(given.get("from", ""), given.get("to", ""), now) or ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

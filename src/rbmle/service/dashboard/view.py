@@ -7,9 +7,9 @@ from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.lifts import Lifts, lifts_of
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.statistics import BINS, StatisticsSummary
+from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.estimates import Comparison, Estimate
-from rbmle.service.statistics.ranges import RANGES
-from rbmle.service.statistics.timeline import MINUTE, WINDOW
+from rbmle.service.statistics.timeline import WINDOW
 
 ALL = "all"  # the range of all time
 MARGIN = 0.06  # of the range of intervals, left free on both sides
@@ -31,7 +31,7 @@ TableRows = list[list[TableCell]]
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent to the page: the overview, and what is written where."""
 
-    range: str  # one of RANGES, or ALL
+    range: str  # one of RANGES, two dates, or ALL
     overview: Overview
     texts: dict[str, str]
     tables: dict[str, TableRows]
@@ -45,7 +45,7 @@ def view(overview: Overview, range: str = ALL) -> View:
     overview = overview.within(range)
     summary = overview.summary
     lifts = lifts_of(summary)
-    head = headline(overview, lifts, is_all_time=range not in RANGES)
+    head = headline(overview, lifts, is_all_time=range == ALL)
     is_begun = bool(summary.actions)  # which are of all time
     highest = max(summary.propensities, default=0) or 1
     return View(
@@ -55,6 +55,7 @@ def view(overview: Overview, range: str = ALL) -> View:
             "headline": head.text,
             "verdict": head.verdict,
             "why": head.why,
+            "dates": overview.dates,
             **_cards(overview),
             **_service(overview),
             **_captions(summary),

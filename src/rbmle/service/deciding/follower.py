@@ -10,12 +10,13 @@ from rbmle.service.learning import published as publication
 from rbmle.service.learning.checkpoints import origin_of
 from rbmle.service.learning.learner import MODEL
 from rbmle.service.learning.published import Published
-from rbmle.service.learning.report import Report
+from rbmle.service.learning.report import DAYS, Report
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log.base import Log
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.outage import Outage
 from rbmle.service.log.publications import Publications, PublicationVersion
+from rbmle.service.statistics.days import Days
 
 LOOK_SECONDS = 0.05  # between two looks at what is published
 
@@ -26,6 +27,7 @@ class Follower:
     def __init__(self, log: Log, publications: Publications, between: Callable[[], None]) -> None:
         self.published: Published | None = None  # None: nothing is published yet
         self.report: Report | None = None
+        self.days = Days()
         self._log = log
         self._origin = ""  # of the log; unknown while it is empty
         self._publications = publications
@@ -65,6 +67,8 @@ class Follower:
                     self.published = published
             if (content := self._newer(REPORT)) is not None:
                 self.report = msgspec.msgpack.decode(content, type=Report)
+            if (content := self._newer(DAYS)) is not None:
+                self.days = msgspec.msgpack.decode(content, type=Days)
         except (LogUnavailable, msgspec.MsgspecError) as error:
             self._reading.failed(str(error))
         else:

@@ -22,17 +22,23 @@ LOOK_SECONDS = 0.5  # between two looks for what is asked
 ATTEMPTS = 3  # of an evaluation whose process ends without a word
 NICE = 15  # of 19
 STOP_SECONDS = 5.0
+UNSERVED = 75  # of a process whose log did not serve it: EX_TEMPFAIL of sysexits.h
 
 _processes = multiprocessing.get_context("spawn")
 
 
 class Evaluator(threading.Thread):
-    """Runs what is asked for, while `may_run` says so."""
+    """Runs what is asked for, while `may_run` says so; `notify` is given each line for the operator."""
 
-    def __init__(self, address: str, may_run: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        address: str,
+        may_run: Callable[[], bool],
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """Make it for the log at an address; `start` begins, `stop` ends it."""
         super().__init__(name="rbmle-evaluator", daemon=True)
-        self._address, self._may_run = address, may_run
+        self._address, self._may_run, self._notify = address, may_run, notify
         self._stopping = threading.Event()
         self._attempts: dict[int, int] = {}
         self._running: tuple[int, multiprocessing.process.BaseProcess] | None = None
@@ -40,7 +46,10 @@ class Evaluator(threading.Thread):
     @property
     def running(self) -> int | None:
         """Return the seq of the evaluation that runs; None if none does."""
-        return None if self._running is None else self._running[0]
+        if self._running is None:
+            return None
+        seq, process = self._running
+        return seq if process.is_alive() else None
 
     def stop(self) -> None:
         """End; an evaluation that runs is begun again another time."""
@@ -62,11 +71,18 @@ class Evaluator(threading.Thread):
         if not self._may_run():
             self._end()
             return
-        waiting = {job.seq: job for job in jobs_of(log) if job.done is None}
+        jobs = jobs_of(log)
+        waiting = {job.seq: job for job in jobs if job.done is None}
         if self._running is not None:
             seq, process = self._running
             if process.is_alive() and seq in waiting:
                 return
+            for job in jobs:
+                if job.seq == seq and job.done is not None:
+                    for line in job.done.doubts:
+                        self._notify(f"evaluation {job.asked.id!r}: {line}")
+            if process.exitcode == UNSERVED:
+                self._attempts.pop(seq, None)
             self._end()
         if waiting:
             self._begin(log, next(iter(waiting.values())))
@@ -100,10 +116,13 @@ def _run(address: str, seq: int) -> None:
         if parent is not None and not parent.is_alive():  # another one has begun it again
             raise SystemExit
 
-    with closing(open_log(address)) as log:
-        for job in jobs_of(log):
-            if job.seq == seq:
-                finish(log, evaluated(log, job, step))
+    try:
+        with closing(open_log(address)) as log:
+            for job in jobs_of(log):
+                if job.seq == seq:
+                    finish(log, evaluated(log, job, step))
+    except LogUnavailable:
+        raise SystemExit(UNSERVED) from None
 
 
 def evaluated(log: Log, job: Job, step: Callable[[], None]) -> EvaluationDone:

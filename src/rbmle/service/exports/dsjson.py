@@ -7,11 +7,11 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from rbmle.evaluation.logs.dsjson import features_of, label_of
 from rbmle.service.exports.rows import ExportRow, Take
-from rbmle.service.log.records import OfferedAction, RawFeatures, unpacked
+from rbmle.service.log.records import RawFeatures, unpacked
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def line(entry: ExportRow) -> dict[str, Any]:
     chosen = play.eligible.index(play.chosen)
     order = sorted(range(len(chances)), key=lambda place: (place != chosen, -chances[place]))
     reward = entry.final_reward
-    label = {} if reward is None else _label(reward, entry.propensity, chosen)
+    label = {} if reward is None else label_of(reward, entry.propensity, chosen)
     rewards = {} if entry.reward is None else {"o": [{"EventId": event, "v": entry.reward}]}
     slot = {"Slot": play.slot} if play.slot else {}
     actions = [entry.decided.actions[place] for place in play.eligible]
@@ -53,29 +53,12 @@ def line(entry: ExportRow) -> dict[str, Any]:
         "EventId": event,
         **slot,
         "a": [place + 1 for place in order],
-        "c": {
-            SHARED: [*_readable(entry.decided.context), *_readable(play.features)],
-            "_multi": [_action(action) for action in actions],
-        },
+        "c": features_of(
+            [*_readable(entry.decided.context), *_readable(play.features)],
+            [(action.id, _readable(action.features)) for action in actions],
+        ),
         "p": [chances[place] for place in order],
         "VWState": {"m": str(entry.decided.learned)},
-    }
-
-
-def _label(reward: float, propensity: float, chosen: int) -> dict[str, Any]:
-    return {
-        "_label_cost": 0.0 - reward,  # -0.0 would be no nice cost
-        "_label_probability": propensity,
-        "_label_Action": chosen + 1,
-        "_labelIndex": chosen,
-    }
-
-
-def _action(action: OfferedAction) -> dict[str, Any]:
-    return {
-        "_tag": action.id,
-        ID: {"constant": 1, "id": action.id},
-        ACTION: _readable(action.features),
     }
 
 

@@ -168,4 +168,5 @@ def _overview(service: FrontEnd, metrics: Metrics) -> Overview:
         latency_p99_seconds=metrics.timings.quantile(0.99),
         requests=dict(metrics.requests),
         errors=dict(metrics.errors),
+        days=service.days,
     )

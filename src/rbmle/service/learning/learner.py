@@ -18,7 +18,7 @@ from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.preparing import prepared
 from rbmle.service.learning.published import Published
-from rbmle.service.learning.report import Report
+from rbmle.service.learning.report import DAYS, DAYS_SECONDS, Report
 from rbmle.service.learning.standing_by import FREE_SECONDS, REPORT, Standby, name_of
 from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
@@ -39,9 +39,7 @@ REPORT_SECONDS = 0.25  # between two reports, if there is something new
 TICK_SECONDS = 1.0  # between two records of the clock, and two reports at most
 HELD_SECONDS = 0.5  # between two looks whether the lease is still held
 RETRY_SECONDS = 0.2
-LEARNED_SECONDS = (
-    2.0  # of learning, after which there is a checkpoint: a standby would have to do it again
-)
+LEARNED_SECONDS = 2.0  # of learning, which a standby would do again: then there is a checkpoint
 SAVE_SHARE = 20  # such checkpoints take no more than one part in this many of the time
 
 
@@ -244,6 +242,8 @@ class LogLearner:
         )
         self._put(REPORT, msgspec.msgpack.encode(report))
         self._reported = fold.seq
+        if self._is_due("days", DAYS_SECONDS):
+            self._put(DAYS, msgspec.msgpack.encode(self.statistics.ranges.by_day()))
 
     def _put(self, name: str, content: bytes) -> None:
         """Publish; if that cannot be done now, it is done with what comes next."""

@@ -5,6 +5,9 @@ import msgspec
 from rbmle.service.learning.events import Counts
 from rbmle.service.statistics import StatisticsSummary
 
+DAYS = "days"  # the name of the publication of what was counted day by day
+DAYS_SECONDS = 60.0  # between two of them
+
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """How the learner is, and what it has counted."""

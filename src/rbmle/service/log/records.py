@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from rbmle.evaluation.weight_sums import WeightSums
+
 OPERATOR = ""  # the event of records that are of none: models and configurations
 CLOCK = "\x1f"  # the event of records of time; no client can have it
 EVALUATIONS = "\x1e"  # the event of records of evaluations
@@ -106,7 +108,7 @@ class EvaluationAsked(Record, frozen=True, kw_only=True, omit_defaults=True):
     is_importance: bool = False  # features are asked for, not policies
 
 
-class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a policy would have earned, by the IPS and SNIPS estimators."""
 
     name: str
@@ -117,6 +119,9 @@ class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True):
     snips_denominator: float
     average_reward: float | None  # None: the log does not tell
     half_width: float | None  # of its 95 % confidence interval; None: it has none
+    warnings: list[str] = []  # what must be known of it, as that it hardly plays what the log has
+    minutes: int = 0  # the length of a window; 0: there are none
+    windows: dict[int, WeightSums] = {}  # by number: the time of decisions over that length
 
 
 class FeatureScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +139,12 @@ class EvaluationDone(Record, frozen=True, kw_only=True, omit_defaults=True):
     estimates: list[PolicyEstimate] = []
     scores: list[FeatureScore] = []
     problem: str = ""
+
+    @property
+    def doubts(self) -> list[str]:
+        """Return why nothing was found, or what must be known of it."""
+        warnings = [warning for one in self.estimates for warning in one.warnings]
+        return [self.problem, *warnings] if self.problem else warnings
 
 
 class EvaluationDeleted(Record, frozen=True, kw_only=True, omit_defaults=True):

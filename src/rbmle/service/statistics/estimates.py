@@ -16,6 +16,9 @@ given before the plays are worth that many.
 
 import msgspec
 
+from rbmle.evaluation.ratio import Ratio
+from rbmle.evaluation.weight_sums import WeightSums
+
 NORMAL_95 = 1.959963984540054  # the normal distribution has 95 % within ± this
 FEWEST = 30  # plays of weight 1 that the sum must be worth, before an interval is given
 SMALLEST = 1e-6  # a probability below it is no chance: one weight would be most of the sum
@@ -45,94 +48,42 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     effective: float  # how many plays of weight 1 they are worth
 
 
-class Sums(msgspec.Struct, array_like=True):
-    """All that the estimates of one target policy need of any number of plays."""
+def comparison_of(sums: WeightSums) -> Comparison:
+    """Return both estimates."""
+    told = sums.plays + sums.unsupported
+    coverage = sums.plays / told if told else 0.0
+    return Comparison(ips=ips(sums), snips=snips(sums), coverage=coverage, effective=sums.effective)
 
-    plays: int = 0  # n
-    unsupported: int = 0  # plays that tell nothing: what the target would play had no chance
-    w: float = 0.0  # Σ w
-    wr: float = 0.0
-    ww: float = 0.0
-    wwr: float = 0.0
-    wwrr: float = 0.0
 
-    def add(self, weight: float | None, reward: float) -> None:
-        """Count a play; a weight of None says that it tells nothing of the target."""
-        if weight is None:
-            self.unsupported += 1
-            return
-        self.plays += 1
-        self.w += weight
-        self.wr += weight * reward
-        self.ww += weight * weight
-        self.wwr += weight * weight * reward
-        self.wwrr += weight * weight * reward * reward
+def ips(sums: WeightSums) -> Estimate:
+    """Return the estimate by inverse propensity."""
+    n = sums.plays
+    return _estimate(sums, sums.ips, n / max(n - 1, 1))  # the factor makes a sample variance
 
-    def merged(self, later: "Sums") -> "Sums":
-        """Return both together."""
-        return Sums(*(getattr(self, f) + getattr(later, f) for f in self.__struct_fields__))
 
-    @property
-    def effective(self) -> float:
-        """Return (Σ w)² / Σ w², how many plays of weight 1 these are worth (Kish 1965)."""
-        return self.w * self.w / self.ww if self.ww else 0.0
+def snips(sums: WeightSums) -> Estimate:
+    """Return the self-normalised estimate."""
+    return _estimate(sums, sums.snips, 1.0)
 
-    @property
-    def coverage(self) -> float:
-        """Return the part of all plays that tell of the target; 0 if there is none."""
-        total = self.plays + self.unsupported
-        return self.plays / total if total else 0.0
 
-    def compared(self) -> Comparison:
-        """Return both estimates."""
-        return Comparison(
-            ips=self.ips(), snips=self.snips(), coverage=self.coverage, effective=self.effective
-        )
+def _estimate(sums: WeightSums, ratio: Ratio, factor: float) -> Estimate:
+    """Return a value with its interval, if it can have one."""
+    if not sums.w or ratio.value is None:
+        return Estimate(problem=_nothing(sums))
+    value = ratio.value
+    if sums.effective < FEWEST:
+        return Estimate(value=value, problem="too few plays for an interval")
+    squares = factor * ratio.squares(value)
+    if squares <= ROUNDING * ratio.nn:
+        return Estimate(value=value, problem="no interval: all rewards were equal so far")
+    deviation = NORMAL_95 * squares**0.5 / ratio.d
+    return Estimate(value=value, low=value - deviation, high=value + deviation)
 
-    def ips(self) -> Estimate:
-        """Return the estimate by inverse propensity.
 
-        >>> sums = Sums()
-        >>> for weight, reward in [(2.0, 1.0), (0.0, 1.0), (2.0, 0.0), (0.0, 0.0)]:
-        ...     sums.add(weight, reward)
-        >>> sums.ips().value
-        0.5
-        """
-        if not self.w:
-            return Estimate(problem=self._nothing())
-        n = self.plays
-        value = self.wr / n
-        squares = self.wwrr - n * value * value
-        return self._around(value, squares / (n * max(n - 1, 1)), self.wwrr / (n * n))
-
-    def snips(self) -> Estimate:
-        """Return the self-normalised estimate.
-
-        >>> sums = Sums()
-        >>> for weight, reward in [(3.0, 1.0), (1.0, 0.0)]:
-        ...     sums.add(weight, reward)
-        >>> sums.snips().value
-        0.75
-        """
-        if not self.w:
-            return Estimate(problem=self._nothing())
-        value = self.wr / self.w
-        squares = self.wwrr - 2 * value * self.wwr + value * value * self.ww
-        return self._around(value, squares / self.w**2, self.wwrr / self.w**2)
-
-    def _around(self, value: float, variance: float, scale: float) -> Estimate:
-        """Return a value with its interval, if it can have one."""
-        if self.effective < FEWEST:
-            return Estimate(value=value, problem="too few plays for an interval")
-        if variance <= ROUNDING * scale:
-            return Estimate(value=value, problem="no interval: all rewards were equal so far")
-        deviation = NORMAL_95 * variance**0.5
-        return Estimate(value=value, low=value - deviation, high=value + deviation)
-
-    def _nothing(self) -> str:
-        """Return why nothing tells of the target."""
-        if self.plays:
-            return "it was not chosen yet"
-        if self.unsupported:
-            return "not known: what it would play had no chance of being chosen"
-        return "no reward yet"
+def _nothing(sums: WeightSums) -> str:
+    """Return why nothing tells of the target."""
+    if sums.plays:
+        return "it was not chosen yet"
+    if sums.unsupported:
+        return "not known: what it would play had no chance of being chosen"
+    return "no reward yet"

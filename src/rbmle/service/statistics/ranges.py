@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from rbmle.service.statistics.buckets import MINUTE
+from rbmle.service.statistics.days import DAY, Days
 from rbmle.service.statistics.tally import Tally
-from rbmle.service.statistics.timeline import MINUTE
 
 FINE = 5  # minutes of the stretch that plays are counted in; all others are made of it
-HOUR, DAY = 60, 24 * 60  # minutes
+HOUR = 60  # minutes
 
 
 class Range(NamedTuple):
@@ -39,6 +40,7 @@ class Ranges(msgspec.Struct):
     buckets: dict[str, dict[int, Tally]] = msgspec.field(
         default_factory=lambda: {name: {} for name in RANGES}
     )
+    days: Days = msgspec.field(default_factory=Days)
 
     def at(self, time: int) -> Tally:
         """Return the tally to add to; what comes late is added to the newest."""
@@ -50,6 +52,7 @@ class Ranges(msgspec.Struct):
     def _close(self, number: int) -> None:
         """Add the current tally to all that it is a part of, and begin another."""
         self.past = self.past.merged(self.current)
+        self.days.add(self.number * FINE * MINUTE, self.current)
         for name, found in self.buckets.items():
             bucket = self.number * FINE // RANGES[name].length
             found[bucket] = found[bucket].merged(self.current) if bucket in found else self.current
@@ -60,6 +63,12 @@ class Ranges(msgspec.Struct):
     def total(self) -> Tally:
         """Return the sums of all time."""
         return self.past.merged(self.current)
+
+    def by_day(self) -> Days:
+        """Return the sums of all days, the one that is not over among them."""
+        found = Days(minutes=self.days.minutes, buckets=dict(self.days.buckets))
+        found.add(self.number * FINE * MINUTE, self.current.merged(Tally()))
+        return found
 
     def within(self, name: str, now: int) -> Tally:
         """Return the sums of a range that ends at a time, in milliseconds."""

@@ -43,11 +43,10 @@ class StatisticsSummary(Earned, frozen=True, kw_only=True):
     bucket_minutes: int = 1
     points: list[Point] = msgspec.field(default_factory=list)
 
-    def within(self, range: str) -> "StatisticsSummary":
-        """Return the same with what was earned in a range; actions and propensities stay of all time."""
-        earned = msgspec.structs.asdict(self.ranges.get(range, self))
-        names = Earned.__struct_fields__
-        return msgspec.structs.replace(self, **{name: earned[name] for name in names}, ranges={})
+    def of(self, earned: Earned) -> "StatisticsSummary":
+        """Return the same with what was earned in some time; actions and propensities stay of all time."""
+        known = {name: getattr(earned, name) for name in Earned.__struct_fields__}
+        return msgspec.structs.replace(self, **known, ranges={})
 
 
 class Statistics(msgspec.Struct, kw_only=True):

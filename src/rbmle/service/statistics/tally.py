@@ -2,10 +2,13 @@
 
 import msgspec
 
+from rbmle.evaluation.weight_sums import WeightSums
 from rbmle.service.log.records import Decided
-from rbmle.service.statistics.estimates import Comparison, Sums
+from rbmle.service.statistics.estimates import Comparison, comparison_of
 from rbmle.service.statistics.lift import LiftSums, Means
 from rbmle.service.statistics.weights import Weights, probability
+
+NOTHING = comparison_of(WeightSums())
 
 
 class Earned(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,11 +18,11 @@ class Earned(msgspec.Struct, frozen=True, kw_only=True):
     plays: int = 0  # slots of them
     settled: int = 0  # plays whose reward is final
     joined: int = 0  # of these, those that were sent one
-    played: Comparison = Sums().compared()  # what was played: the plain average
-    policy: Comparison = Sums().compared()  # the same, of plays that the policy decided
-    policy_baseline: Comparison = Sums().compared()  # the baseline action, in the same plays
-    baseline: Comparison = Sums().compared()  # the baseline action, in all plays
-    uniform: Comparison = Sums().compared()
+    played: Comparison = NOTHING  # what was played: the plain average
+    policy: Comparison = NOTHING  # the same, of plays that the policy decided
+    policy_baseline: Comparison = NOTHING  # the baseline action, in the same plays
+    baseline: Comparison = NOTHING  # the baseline action, in all plays
+    uniform: Comparison = NOTHING
     over_baseline: LiftSums = msgspec.field(default_factory=LiftSums)  # of plays of the policy
     over_uniform: LiftSums = msgspec.field(default_factory=LiftSums)
     exploration_rate: float | None = None  # None: no play yet
@@ -42,11 +45,11 @@ class Tally(msgspec.Struct, array_like=True):
     explored: int = 0  # plays of another action than the most probable one
     compared: int = 0  # plays of the baseline, where it is known what the model preferred
     agreed: int = 0  # of these, those where it preferred the baseline
-    played: Sums = msgspec.field(default_factory=Sums)
-    policy: Sums = msgspec.field(default_factory=Sums)
-    policy_baseline: Sums = msgspec.field(default_factory=Sums)
-    baseline: Sums = msgspec.field(default_factory=Sums)
-    uniform: Sums = msgspec.field(default_factory=Sums)
+    played: WeightSums = msgspec.field(default_factory=WeightSums)
+    policy: WeightSums = msgspec.field(default_factory=WeightSums)
+    policy_baseline: WeightSums = msgspec.field(default_factory=WeightSums)
+    baseline: WeightSums = msgspec.field(default_factory=WeightSums)
+    uniform: WeightSums = msgspec.field(default_factory=WeightSums)
     over_baseline: LiftSums = msgspec.field(default_factory=LiftSums)
     over_uniform: LiftSums = msgspec.field(default_factory=LiftSums)
 
@@ -89,11 +92,11 @@ class Tally(msgspec.Struct, array_like=True):
             plays=self.plays,
             settled=self.played.plays,
             joined=self.joined,
-            played=self.played.compared(),
-            policy=self.policy.compared(),
-            policy_baseline=self.policy_baseline.compared(),
-            baseline=self.baseline.compared(),
-            uniform=self.uniform.compared(),
+            played=comparison_of(self.played),
+            policy=comparison_of(self.policy),
+            policy_baseline=comparison_of(self.policy_baseline),
+            baseline=comparison_of(self.baseline),
+            uniform=comparison_of(self.uniform),
             over_baseline=self.over_baseline.merged(LiftSums()),
             over_uniform=self.over_uniform.merged(LiftSums()),
             exploration_rate=self.explored / self.plays if self.plays else None,

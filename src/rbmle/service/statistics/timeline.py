@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from rbmle.service.statistics.buckets import MINUTE, fitted
+
 MOST_BUCKETS = 240
 WINDOW = 10  # buckets in a mean: few plays of the baseline fall into one
-MINUTE = 60_000  # milliseconds
 
 
 class Bucket(msgspec.Struct):
@@ -54,8 +55,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 class Timeline(msgspec.Struct):
     """Buckets of one minute each, and of 2, 4, 8, … when the whole time does not fit otherwise.
 
-    A bucket is kept by its number, its time divided by its length. So two that become one are those of
-    an even number and the next, and idle time needs no space.
+    Two that become one are those of an even number and the next.
     """
 
     minutes: int = 1  # the length of a bucket
@@ -63,14 +63,9 @@ class Timeline(msgspec.Struct):
 
     def at(self, time: int) -> Bucket:
         """Return the bucket of a time, to add to; times may go back."""
-        while (number := time // (self.minutes * MINUTE)) not in self.buckets:
-            first = min(self.buckets, default=number)
-            last = max(self.buckets, default=number)
-            if max(last, number) - min(first, number) < MOST_BUCKETS:
-                self.buckets[number] = Bucket()
-            else:
-                self._halve()
-        return self.buckets[number]
+        if time // (self.minutes * MINUTE) not in self.buckets:
+            self.buckets, self.minutes = fitted(self.buckets, self.minutes, time, MOST_BUCKETS)
+        return self.buckets.setdefault(time // (self.minutes * MINUTE), Bucket())
 
     def points(self) -> list[Point]:
         """Return what happened over time, the oldest first."""
@@ -82,15 +77,6 @@ class Timeline(msgspec.Struct):
                 window.popleft()
             points.append(_point(number * self.minutes * MINUTE, bucket, window))
         return points
-
-    def _halve(self) -> None:
-        """Make each bucket twice as long."""
-        merged: dict[int, Bucket] = {}
-        for number, bucket in self.buckets.items():
-            half = number // 2
-            merged[half] = merged[half].merged(bucket) if half in merged else bucket
-        self.minutes *= 2
-        self.buckets = merged
 
 
 def _point(time: int, bucket: Bucket, window: Iterable[tuple[int, Bucket]]) -> Point:

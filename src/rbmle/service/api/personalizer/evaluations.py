@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
 import msgspec
 
+from rbmle.evaluation.weight_sums import WeightSums
 from rbmle.service.api.personalizer.versions import Version
 from rbmle.service.evaluations.jobs import Job
 from rbmle.service.iso8601 import format_date, format_duration
 from rbmle.service.log.records import FeatureScore, PolicyEstimate
+from rbmle.service.statistics.estimates import snips
 
-EXPANDING_MINUTES = 5
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EXPANDING_MINUTES = 5  # before anything is found
 
 
 class Progress(Enum):
@@ -36,7 +39,7 @@ class EvaluationAnswer:
     progress: Progress
     estimates: Sequence[PolicyEstimate] = ()
     scores: Sequence[FeatureScore] = ()
-    problem: str = ""  # why it failed
+    description: str = ""  # why it failed, or what must be known of its estimates
 
 
 def answer_of(job: Job) -> EvaluationAnswer:
@@ -52,7 +55,7 @@ def answer_of(job: Job) -> EvaluationAnswer:
         progress=Progress.FAILED if done is not None and done.problem else progress,
         estimates=() if done is None else done.estimates,
         scores=() if done is None else done.scores,
-        problem="" if done is None else done.problem,
+        description="" if done is None else " ".join(done.doubts),
     )
 
 
@@ -83,7 +86,8 @@ def encode_evaluation(evaluation: EvaluationAnswer, version: Version) -> bytes:
         details["content"] = {
             "startTime": format_date(evaluation.start),
             "endTime": format_date(evaluation.end),
-            "intervalInMinutes": EXPANDING_MINUTES,
+            "intervalInMinutes": max((one.minutes for one in evaluation.estimates), default=0)
+            or EXPANDING_MINUTES,
             "value": [_estimate_2022(estimate) for estimate in evaluation.estimates],
         }
     return msgspec.json.encode(details)
@@ -112,18 +116,18 @@ def _details(evaluation: EvaluationAnswer, version: Version) -> dict[str, Any]:
         "status": new if version is Version.V2022 else old,
     }
     if version is Version.V2022:
-        return common | _if_known(description=evaluation.problem, optimalPolicy=_best(evaluation))
+        told = {"description": evaluation.description, "optimalPolicy": _best(evaluation)}
+        return common | {name: text for name, text in told.items() if text}
     results = [_estimate_v1(estimate, evaluation) for estimate in evaluation.estimates]
     return common | {"jobId": evaluation.id, "policyResults": results, "featureImportance": []}
 
 
 def _estimate_v1(estimate: PolicyEstimate, evaluation: EvaluationAnswer) -> dict[str, Any]:
-    summary = {
-        "timeStamp": format_date(evaluation.end),
+    window = timedelta(minutes=estimate.minutes)
+    total = {
         "ipsEstimatorNumerator": estimate.ips_numerator,
         "ipsEstimatorDenominator": estimate.ips_denominator,
         "snipsEstimatorDenominator": estimate.snips_denominator,
-        "aggregateTimeWindow": format_duration(evaluation.end - evaluation.start),
         "confidenceInterval": estimate.half_width,
         "averageReward": estimate.average_reward,
     }
@@ -131,13 +135,39 @@ def _estimate_v1(estimate: PolicyEstimate, evaluation: EvaluationAnswer) -> dict
         "name": estimate.name,
         "arguments": estimate.arguments,
         "policySource": estimate.source,
-        "summary": [summary],
-        "totalSummary": summary,
+        "summary": [
+            _summary(number * window + EPOCH, window, _sums_v1(sums))
+            for number, sums in estimate.windows.items()
+        ],
+        "totalSummary": _summary(evaluation.start, evaluation.end - evaluation.start, total),
+        "warnings": estimate.warnings,
     }
 
 
-def _if_known(**texts: str) -> dict[str, str]:
-    return {name: text for name, text in texts.items() if text}
+def _summary(start: datetime, length: timedelta, sums: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told of some time, by its end."""
+    return {
+        "timeStamp": format_date(start + length),
+        "aggregateTimeWindow": format_duration(length),
+        **sums,
+    }
+
+
+def _sums_v1(sums: WeightSums) -> dict[str, Any]:
+    mean, half = _mean(sums)
+    return {
+        "ipsEstimatorNumerator": sums.wr,
+        "ipsEstimatorDenominator": float(sums.plays),
+        "snipsEstimatorDenominator": sums.w,
+        "confidenceInterval": half,
+        "averageReward": mean,
+    }
+
+
+def _mean(sums: WeightSums) -> tuple[float | None, float | None]:
+    """Return the estimate of SNIPS, and half of its interval."""
+    found = snips(sums)
+    return found.value, None if found.high is None else found.high - (found.value or 0.0)
 
 
 def _best(evaluation: EvaluationAnswer) -> str:
@@ -152,12 +182,26 @@ def _date(milliseconds: int) -> datetime:
 
 
 def _estimate_2022(estimate: PolicyEstimate) -> dict[str, Any]:
-    mean, half = estimate.average_reward, estimate.half_width
-    ends = [] if mean is None or half is None else [mean - half, mean + half]
     return {
         "name": estimate.name,
         "arguments": estimate.arguments,
         "policySource": estimate.source,
-        "summary": {"expectedReward": mean, "confidenceInterval": ends},
-        "timeseries": {"data": []},
+        "summary": _expected(estimate.average_reward, estimate.half_width),
+        "timeseries": {"data": _expanding(estimate)},
+        "warnings": estimate.warnings,
     }
+
+
+def _expanding(estimate: PolicyEstimate) -> list[dict[str, Any]]:
+    """Return the estimate from the start to the end of each window."""
+    window, so_far, found = timedelta(minutes=estimate.minutes), WeightSums(), []
+    for number, sums in estimate.windows.items():
+        so_far = so_far.merged(sums)
+        time = format_date((number + 1) * window + EPOCH)
+        found.append({"timeStamp": time, **_expected(*_mean(so_far))})
+    return found
+
+
+def _expected(mean: float | None, half: float | None) -> dict[str, Any]:
+    ends = [] if mean is None or half is None else [mean - half, mean + half]
+    return {"expectedReward": mean, "confidenceInterval": ends}
