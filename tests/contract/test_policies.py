@@ -29,7 +29,14 @@ from tests.contract.counterexamples import LIARS, Crashes, Honest, NeverLearns
 SMALL = Network(width=16)
 VARIANTS: dict[str, Policy[Any]] = {
     "ga, full batch": NeuralRBMLEGA(
-        model=Regression(network=SMALL, training=FullBatch(steps=20, rate=0.3))
+        model=Regression(network=SMALL, training=FullBatch(steps=20, rate=0.1))
+    ),
+    "ga, full batch, standard start": NeuralRBMLEGA(
+        model=Regression(
+            network=Network(width=16, start="standard"),
+            ridge=0.001,
+            training=FullBatch(steps=20, rate=0.3),
+        )
     ),
     "ga, full batch from the start, paired": NeuralRBMLEGA(  # as printed
         bias=0.01,
@@ -53,7 +60,7 @@ VARIANTS: dict[str, Policy[Any]] = {
         model=Regression(network=Network(width=16, depth=3, dtype="float64"))
     ),
     "ucb, paired": NeuralUCB(model=Regression(network=Network(width=16, start="paired"))),
-    "ucb, zero": NeuralUCB(model=Regression(network=Network(width=16, start="zero"))),
+    "ucb, standard": NeuralUCB(model=Regression(network=Network(width=16, start="standard"))),
     "ucb, window": NeuralUCB(model=Regression(memory=Memory(keep="window", size=50))),
     "ucb, reservoir": NeuralUCB(model=Regression(memory=Memory(keep="reservoir", size=50))),
     "ts, exact": NeuralTS(precision=Exact(), model=Regression(network=SMALL)),
@@ -80,6 +87,7 @@ EXCUSED = {
     **{name: {"it_learns": "which arm is right depends on contexts"} for name in CLASSICAL},
     "uniform": {"it_learns": "uniform play is the control that the others must beat"},
     "ga, full batch": FULL_BATCH,
+    "ga, full batch, standard start": FULL_BATCH,
     "ga, full batch from the start, paired": FULL_BATCH,
 }
 
