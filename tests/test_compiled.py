@@ -23,6 +23,7 @@ from rbmle.cli import app
 from rbmle.control.warming import warm_up as warm_up_control
 from rbmle.engine.kernel_cache import KernelCache, digest
 from rbmle.engine.notice import Compiling, is_writable, notice
+from rbmle.evaluation.warming import warm_up as warm_up_evaluation
 from rbmle.policies import POLICIES
 from rbmle.policies.warming import encode, play, variants
 from rbmle.service.learning.model import ModelSettings
@@ -197,6 +198,7 @@ def test_warm_leaves_no_kernel_out() -> None:
     encode()
     warm_up_classical()
     warm_up_control()
+    warm_up_evaluation()
     ModelSettings().warm_up()
     kernels = {
         f"{module.name}.{name}": value

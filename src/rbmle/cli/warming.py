@@ -18,7 +18,7 @@ from rbmle.core.errors import SettingError
 def warm(
     policy: Annotated[str, typer.Option(help="Names of policies, or 'all'.")] = "all",
 ) -> None:
-    """Compile the kernels of policies and their variants, of control and of the service, and keep them."""
+    """Compile the kernels of policies and their variants, and of all else that has some, and keep them."""
     from rbmle.engine.kernel_cache import cache_folder
     from rbmle.engine.notice import compiling, is_writable, seconds_compiled
 
@@ -63,6 +63,10 @@ def _plays(policy: str) -> Iterator[tuple[str, list[Callable[[], None]]]]:
     yield "features", [encode]
     yield "classical", [warm_up_classical]
     yield "control", [warm_up_control]
+    if all(is_installed(package) for package in EXTRAS["experiments"]):
+        from rbmle.evaluation.warming import warm_up as warm_up_evaluation
+
+        yield "rbmle evaluate", [warm_up_evaluation]
     if all(is_installed(package) for package in EXTRAS["serve"]):
         from rbmle.service.learning.model import ModelSettings
 
