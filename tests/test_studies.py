@@ -150,13 +150,6 @@ def test_choices_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert Tuned.read(tmp_path / "tuned.json").choices == tuned.choices
 
 
-FINER: dict[str, tuple[float, ...]] = {  # tuned again, on all rounds
-    "neural-rbmle-ga": (0.1, 0.03, 0.01, 0.003, 0.001),
-    "neural-rbmle-pc": (1e-4, 3e-5, 1e-5, 3e-6, 1e-6),
-    "neural-ts": (0.3, 0.1, 0.03, 0.01, 0.003),
-}
-
-
 def test_the_shipped_constants_are_of_known_grids_and_of_seeds_not_reported() -> None:
     assert (files("rbmle.studies") / "tuned.json").is_file()
     shipped = Tuned.shipped()
@@ -170,7 +163,7 @@ def test_the_shipped_constants_are_of_known_grids_and_of_seeds_not_reported() ->
         assert dataset in DATASETS
         assert choice.regrets[f"{choice.constant:g}"] == min(choice.regrets.values())
         assert not set(choice.seeds) & set(Plan().seeds)
-        grids = {"standard": FINER.get(name, GRID), "paired": base.PRINTED_GRID}
+        grids = {"standard": base.GRIDS.get(name, GRID), "paired": base.PRINTED_GRID}
         if (variant := variants.get((name, dataset))) is None:
             grid = grids.get(preprocessing, GRID)
             policy = shipped.policy(name, dataset, preprocessing)

@@ -250,7 +250,7 @@ def test_the_replayed_ascent_is_that_of_a_dense_learner(likelihood: Likelihood, 
             fall += b(f_biased) - b(f_twin) - mean(f_twin) * (f_biased - f_twin)
         expected_f.append(f(flat(state.net.theta), x) + f(biased, x) - f(twin, x))
         expected_gain.append(-n / STEPS * fall - model.pull / 2 * ((biased - twin) ** 2).sum())
-    learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE))
+    learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE, reach=np.inf))
     estimates, gains = learner.estimates(state, contexts, ALPHA, key, True)
     np.testing.assert_allclose(estimates, expected_f, rtol=1e-6)
     np.testing.assert_allclose(gains, expected_gain, rtol=1e-6)

@@ -100,10 +100,10 @@ def biased_ascent(
     """Write f(x_a; θ̃_a), and by how much ℓ_λ at θ̃_a differs from ℓ_λ at the base, for every arm.
 
     An index is the first plus `worth` times the second, which is never above 0. A step along the bias β
-    raises f(x_a) by ηβ‖g‖²/(1 + ηβ‖g‖²) at most, to first order. So an index is at most f(x_a; θ̂)
-    plus `reach` times all of these rises. Arms take their turns by this bound, the largest first, until it is
-    below the index of an arm that was played: no other arm can win. Those have their bounds in the place of
-    indices, and no ascent.
+    raises f(x_a) by ηβ‖g‖²/(1 + ηβ‖g‖²) at most, to first order. As gradients grow on the way, an index is
+    at most f(x_a; θ̂) + R (`reach` + R), with R the sum of these rises. Arms take their turns by this bound,
+    the largest first, until it is below the index of an arm that was played: no other arm can win. Those have
+    their bounds in the place of indices, and no ascent.
 
     θ̃_a is `steps` times a step on a sample of the arm's own block and one along the bias, from
     the base. Samples of other blocks would move the upper layers only, which have settled in the
@@ -130,7 +130,8 @@ def biased_ascent(
     for a in range(n):
         base, norm = differentiated(net, contexts, a, h, delta)
         rise = fit.rate * bias_weights[a] * norm
-        bounds[a] = base + reach * steps * rise / (1.0 + rise)
+        rises = steps * rise / (1.0 + rise)
+        bounds[a] = base + rises * (reach + rises)
         estimates[a], gains[a] = bounds[a], 0.0
     order = np.argsort(-bounds)
     bar = -np.inf  # the largest index so far of an arm that was played

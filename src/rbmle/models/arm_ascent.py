@@ -28,8 +28,8 @@ class ArmAscent:
     With a `Replay` model: `steps` times a step on a sample of the arm's block and one along the bias.
     The objective is divided by the number n of the block's observations, which leaves the maximiser
     as it is: a replayed sample has the weight 1, the bias α/n, and the ridge λ/n.
-    Arms that cannot win have no ascent: those whose f(x_a; θ̂), with `reach` times what the steps along the
-    bias add to it to first order, is below the index of another arm that was played.
+    Arms that cannot win have no ascent: those for which f(x_a; θ̂) + R (`reach` + R), with R what the steps
+    along the bias add to f(x_a) to first order, is below the index of another arm that was played.
     With a `FullBatch` model: its J steps on the whole history, from θ̂ or from θ₀, as Algorithm 1 says.
     """
 
