@@ -33,6 +33,7 @@ SMALL = (
     "model.network=Network(width=8,start='standard') model.ridge=0.001 "
     "model.memory=Memory(keep='window',size=500)"
 )
+UNITS = {"neural-rbmle-pc": " bias=3e-5"}  # ν in the units of that ridge
 PATIENCE = 60.0  # seconds, on a busy machine
 
 
@@ -40,7 +41,7 @@ def small_start(folder: Path, policy: str = "neural-rbmle-pc", **others: Any) ->
     """Return the start of a small service in a folder, which learns a reward as soon as it comes."""
     start = Start(
         data=folder,
-        policy=policy_with(policy, SMALL),
+        policy=policy_with(policy, SMALL + UNITS.get(policy, "")),
         featuriser=Hashing(bits=6),
         seed=7,
         configuration=ServiceConfiguration(settle=Settle.ON_REWARD),
