@@ -28,12 +28,7 @@ from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
 from rbmle.service.log.records import NO_FEATURES, packed
 from rbmle.service.statistics import Statistics
 
-# A learner that is wrong now and then at first: logs of a service that is always right say nothing.
-SMALL = (
-    "model.network=Network(width=8,start='standard') model.ridge=0.001 "
-    "model.memory=Memory(keep='window',size=500)"
-)
-UNITS = {"neural-rbmle-pc": " bias=3e-5"}  # ν in the units of that ridge
+SMALL = "model.network=Network(width=8) model.memory=Memory(keep='window',size=500)"
 PATIENCE = 60.0  # seconds, on a busy machine
 
 
@@ -41,7 +36,7 @@ def small_start(folder: Path, policy: str = "neural-rbmle-pc", **others: Any) ->
     """Return the start of a small service in a folder, which learns a reward as soon as it comes."""
     start = Start(
         data=folder,
-        policy=policy_with(policy, SMALL + UNITS.get(policy, "")),
+        policy=policy_with(policy, SMALL),
         featuriser=Hashing(bits=6),
         seed=7,
         configuration=ServiceConfiguration(settle=Settle.ON_REWARD),

@@ -1,6 +1,7 @@
 """Evaluations over HTTP, from the call to what was found."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,17 @@ Call = Callable[..., httpx.Response]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Service]]:
-    """Yield a service with 60 settled events and with an evaluator, and a client for it."""
+    """Yield a service with 60 settled events, of both actions, and with an evaluator, and a client for it."""
     folder: Path = tmp_path_factory.mktemp("evaluating")
     with serving(folder) as site, httpx.Client(base_url=site.address, timeout=PATIENCE) as client:
+        before = site.service.decider.configuration
+        site.service.configure(replace(before, exploration=1.0)).result(PATIENCE)
         for number in range(60):
             when = "am" if number % 2 else "pm"
             offer = {"context": {"time": when}, "actions": [{"id": "a"}, {"id": "b"}]}
-            event, chosen = (
-                client.post("/v1/rank", json=offer).json()[k] for k in ("event", "chosen")
-            )
-            value = float((chosen == "a") == (when == "am"))
-            client.post(f"/v1/events/{event}/reward", json={"value": value})
+            answer = client.post("/v1/rank", json=offer).json()
+            value = float((answer["chosen"] == "a") == (when == "am"))
+            client.post(f"/v1/events/{answer['event']}/reward", json={"value": value})
         evaluator = Evaluator(str(folder / "log.db"), may_run=lambda: True)
         evaluator.start()
         yield client, site.service
