@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 
@@ -18,9 +19,26 @@ from rbmle.service.log import (
     open_log,
 )
 from rbmle.service.log.sqlite import SQLiteLog
+from rbmle.service.log.sqlite_file import check_format, make_private, make_tables
 from tests.contract.log_disk import OnDisk
 from tests.contract.log_promises import raised, row
 from tests.service.log.samples import append_together, lend_and_take
+
+
+def test_tables_that_another_process_makes_meanwhile_are_not_another_program(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    make_private(path)
+    with closing(apsw.Connection(str(path))) as ours, closing(apsw.Connection(str(path))) as theirs:
+        ours.pragma("journal_mode", "wal")
+
+        def meanwhile(_cursor: object, statement: str, _values: object) -> bool:
+            if "sqlite_schema" in statement:
+                make_tables(theirs, path)
+            return True
+
+        ours.exec_trace = meanwhile
+        assert check_format(ours, path)  # as it was when it was first looked at
+        assert not check_format(ours, path)
 
 
 def test_a_full_disk_stops_writing_and_not_reading(on_disk: OnDisk) -> None:

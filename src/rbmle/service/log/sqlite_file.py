@@ -138,8 +138,9 @@ def connect_reader(path: Path, vfs: str | None) -> apsw.Connection:
 def check_format(connection: apsw.Connection, path: Path) -> bool:
     """Return whether the file is empty; raise LogRefused if it is neither that nor a log we know."""
     try:
-        mark, version = connection.pragma("application_id"), connection.pragma("user_version")
-        is_empty = not list(connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1"))
+        with connection:  # one moment of the file, which another process may be making
+            mark, version = connection.pragma("application_id"), connection.pragma("user_version")
+            is_empty = not list(connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1"))
     except apsw.NotADBError:
         raise LogRefused(f"{path} is not an SQLite file; choose another path") from None
     if is_empty and mark == version == 0:
