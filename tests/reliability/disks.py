@@ -133,9 +133,10 @@ def filled(folder: Path) -> Break:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path | None]:
-    """Yield a file system of a few megabytes, or None where we may not mount one."""
+    """Yield a small file system, or None where we may not mount one."""
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    # Room for what visitors still write after a repair: each commit takes 16 KiB of the write-ahead log.
+    command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
     may_mount = os.geteuid() == 0 and shutil.which("mount") is not None
     if not may_mount or subprocess.run(command, check=False, capture_output=True).returncode:
         yield None

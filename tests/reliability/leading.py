@@ -92,7 +92,8 @@ class Standby:
         """End it."""
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
-            await self._process.wait()
+            async with asyncio.timeout(PATIENCE):
+                await self._process.wait()
 
 
 @asynccontextmanager

@@ -119,8 +119,9 @@ async def survive_parts(
 
 async def kill_one(service: Running, command: str, rng: random.Random) -> None:
     """Kill a process of one kind, as soon as there is one."""
-    while not (pids := service.of_command(command)):
-        await asyncio.sleep(0.05)
+    async with asyncio.timeout(PATIENCE):
+        while not (pids := service.of_command(command)):
+            await asyncio.sleep(0.05)
     with suppress(ProcessLookupError):
         os.kill(rng.choice(pids), signal.SIGKILL)
 

@@ -155,8 +155,9 @@ class Running:
         """End all of its processes at once, whatever they do."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        await self._process.wait()
-        await self._reader
+        async with asyncio.timeout(READY_SECONDS):
+            await self._process.wait()
+            await self._reader
 
     async def terminate(self) -> tuple[int, float]:
         """Ask it to end; return its exit code, and the seconds that it took."""
@@ -164,7 +165,7 @@ class Running:
         self._process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(START_SECONDS):
             code = await self._process.wait()
-        await self._reader
+            await self._reader
         return code, time.monotonic() - begun
 
     async def _read(self) -> None:
@@ -187,6 +188,9 @@ async def spawned(setup: Setup) -> AsyncIterator[Running]:
     service = Running(process, begun)
     try:
         yield service
+    except TimeoutError as error:
+        error.add_note(f"The service wrote:\n{service.said[-4000:].decode()}")
+        raise
     finally:
         await service.kill()
 

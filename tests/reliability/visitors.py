@@ -16,6 +16,7 @@ REWARDED = 0.5  # the part of events that get a reward
 ASKED_AGAIN = 0.05  # the part of events that are ranked again later, by the same request
 KEYED = 0.25  # the part of events that the service names, by the key of the call
 PAUSE = 0.05  # seconds after a refusal, or without a service
+LONGEST_SILENCE = 60.0  # seconds without a decision, after which a service counts as stuck
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Ledger:
     ranks: dict[str, Ranked] = field(default_factory=dict)  # by event
     rewards: dict[str, tuple[str, float]] = field(default_factory=dict)  # event and value by key
     complaints: list[str] = field(default_factory=list)
-    _waiting: list[tuple[int, asyncio.Event]] = field(default_factory=list)
+    _ranked: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def size(self) -> int:
@@ -45,18 +46,14 @@ class Ledger:
         before = self.ranks.setdefault(event, ranked)
         if before != ranked:
             self.complaints.append(f"event {event!r} was {before}, and later {ranked}")
-        for least, reached in self._waiting:
-            if self.size >= least:
-                reached.set()
+        self._ranked.set()
 
     async def reaches(self, size: int) -> None:
-        """Wait until so many events were ranked."""
-        reached = asyncio.Event()
-        waiting = (size, reached)
-        if self.size < size:
-            self._waiting.append(waiting)
-            await reached.wait()
-            self._waiting.remove(waiting)
+        """Wait until so many events were ranked; raise TimeoutError if none is for too long."""
+        while self.size < size:
+            self._ranked.clear()
+            async with asyncio.timeout(LONGEST_SILENCE):
+                await self._ranked.wait()
 
 
 class Site:
@@ -151,8 +148,9 @@ class Visitors:
         return sum(visitor.refusals for visitor in self._visitors)
 
     async def gone(self) -> None:
-        """Wait until all of them have ended what they had begun."""
-        await asyncio.gather(*self._tasks)
+        """Wait until all of them have ended what they had begun; raise TimeoutError if that takes too long."""
+        async with asyncio.timeout(LONGEST_SILENCE):
+            await asyncio.gather(*self._tasks)
 
 
 @asynccontextmanager

@@ -25,7 +25,9 @@ from tests.contract.log_promises import raised, row
 from tests.service.log.samples import append_together, lend_and_take
 
 
-def test_tables_that_another_process_makes_meanwhile_are_not_another_program(tmp_path: Path) -> None:
+def test_tables_that_another_process_makes_meanwhile_are_not_another_program(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "log.db"
     make_private(path)
     with closing(apsw.Connection(str(path))) as ours, closing(apsw.Connection(str(path))) as theirs:
