@@ -28,6 +28,11 @@ CREATE TABLE log (
 CREATE INDEX log_event ON log (event);
 CREATE UNIQUE INDEX log_request ON log (request) WHERE request IS NOT NULL;
 """
+# In one statement: another process may be making the tables.
+FORMAT = """
+SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema)
+FROM pragma_application_id, pragma_user_version
+"""
 
 
 def make_private(path: Path) -> None:
@@ -138,9 +143,7 @@ def connect_reader(path: Path, vfs: str | None) -> apsw.Connection:
 def check_format(connection: apsw.Connection, path: Path) -> bool:
     """Return whether the file is empty; raise LogRefused if it is neither that nor a log we know."""
     try:
-        with connection:  # one moment of the file, which another process may be making
-            mark, version = connection.pragma("application_id"), connection.pragma("user_version")
-            is_empty = not list(connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1"))
+        ((mark, version, is_empty),) = connection.execute(FORMAT)
     except apsw.NotADBError:
         raise LogRefused(f"{path} is not an SQLite file; choose another path") from None
     if is_empty and mark == version == 0:
