@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbmle.classical.base import ArmPolicy, Arms, ArmState, weigh_draws
+from rbmle.core.numbers import check_not_negative
 from rbmle.core.types import Contexts, Indices, Probabilities
-from rbmle.policies.base import check_not_negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

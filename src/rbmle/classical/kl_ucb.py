@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from rbmle.classical.base import ArmPolicy, Arms
+from rbmle.core.numbers import check_not_negative
 from rbmle.engine.compiled import scalar
 from rbmle.engine.exponential_family import divergence_bounds
 from rbmle.likelihoods import Bernoulli, Likelihood
 from rbmle.likelihoods.base import rewards_of
-from rbmle.policies.base import check_not_negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

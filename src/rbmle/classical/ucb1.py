@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from rbmle.classical.base import ArmPolicy, Arms
-from rbmle.policies.base import check_not_negative
+from rbmle.core.numbers import check_not_negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from rbmle.control.base import Transition
 from rbmle.control.family import Family
 from rbmle.control.finite import FiniteState
 from rbmle.control.walk import Walk
-from rbmle.policies.base import check_not_negative
+from rbmle.core.numbers import check_not_negative
 from rbmle.policies.schedules import Power, Schedule
 
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 from rbmle.core.types import Batch, Contexts, Indices, Observation, rows_at
 from rbmle.engine.compiled import scalar
 from rbmle.engine.expectation import expectations
@@ -41,9 +42,8 @@ class Minibatch:
             raise SettingError(
                 f"`steps` must be 0 or more and `size` at least 1, got {self.steps} and {self.size}"
             )
-        for name, value in (("rate", self.rate), ("clip", self.clip)):
-            if not 0 < value < float("inf"):
-                raise SettingError(f"`{name}` must be a positive number, got {value}")
+        check_positive("rate", self.rate)
+        check_positive("clip", self.clip)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,8 +82,7 @@ class TorchRegression:
                 f"`training` must be Minibatch(…) or FullBatch(…), got {self.training!r}; others are for "
                 "networks of rbmle"
             )
-        if not 0 < self.ridge < float("inf"):
-            raise SettingError(f"`ridge` must be a positive number, got {self.ridge}; it is λ")
+        check_positive("ridge", self.ridge)
 
     @property
     def pull(self) -> float:

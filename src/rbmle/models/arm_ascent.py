@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 from rbmle.core.policy import has
 from rbmle.core.types import Contexts, Indices, Rows, rows_at
 from rbmle.engine.ascent import biased_ascent
@@ -35,16 +36,13 @@ class ArmAscent:
 
     steps: int
     rate: float  # η
-    reach: float = (
-        1.2  # no arm that was played was seen to differ; with infinity, every arm has its own
-    )
+    reach: float = 1.2  # infinity: every arm has its own ascent
 
     def __post_init__(self) -> None:
         """Raise SettingError for steps or a rate out of range."""
         if self.steps < 1:
             raise SettingError(f"`steps` must be at least 1, got {self.steps}")
-        if not 0 < self.rate < float("inf"):
-            raise SettingError(f"`rate` must be a positive number, got {self.rate}")
+        check_positive("rate", self.rate)
         if not self.reach >= 1:
             raise SettingError(f"`reach` must be at least 1, or infinity, got {self.reach}")
 

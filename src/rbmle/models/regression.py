@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.compiled import scalar
 from rbmle.engine.expectation import expectations
@@ -38,8 +38,7 @@ class Regression:
     def __post_init__(self) -> None:
         """Raise SettingError for a ridge that is not positive, or an alarm below 0."""
         check_alarm(self.alarm)
-        if not 0 < self.ridge < float("inf"):
-            raise SettingError(f"`ridge` must be a positive number, got {self.ridge}; it is λ")
+        check_positive("ridge", self.ridge)
 
     @property
     def pull(self) -> float:

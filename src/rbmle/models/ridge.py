@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.square_root import ridge_estimates, ridge_update
 from rbmle.engine.watching import Watch
@@ -38,8 +38,7 @@ class Ridge:
     def __post_init__(self) -> None:
         """Raise SettingError for a ridge that is not positive, or an alarm below 0."""
         check_alarm(self.alarm)
-        if not 0 < self.ridge < float("inf"):
-            raise SettingError(f"`ridge` must be a positive number, got {self.ridge}; it is λ")
+        check_positive("ridge", self.ridge)
 
     @property
     def rewards(self) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 from rbmle.core.randomness import key as key_of
 from rbmle.core.types import Batch, Observation, rows_at
 from rbmle.engine.full_batch import full_batch
@@ -191,5 +192,4 @@ def _check(steps: int, rate: float) -> None:
     """Raise SettingError for steps or a rate out of range."""
     if steps < 0:
         raise SettingError(f"`steps` must be 0 or more, got {steps}")
-    if not 0 < rate < float("inf"):
-        raise SettingError(f"`rate` must be a positive number, got {rate}")
+    check_positive("rate", rate)

@@ -6,7 +6,6 @@ from typing import Generic
 
 import numpy as np
 
-from rbmle.core.errors import SettingError
 from rbmle.core.policy import State
 from rbmle.core.types import Batch, Contexts, Indices, Observation
 from rbmle.models.base import Model
@@ -53,15 +52,3 @@ class ModelPolicy(ABC, Generic[State]):
     def frozen(self, state: State) -> State:
         """Return what the index reads, which stays as it is when the state learns."""
         return self.learner.frozen(state)
-
-
-def check_finite(name: str, value: float) -> None:
-    """Raise SettingError unless a multiplier is a finite number; below 0 it is pessimistic."""
-    if not abs(value) < float("inf"):
-        raise SettingError(f"`{name}` must be a finite number, got {value}")
-
-
-def check_not_negative(name: str, value: float) -> None:
-    """Raise SettingError unless a multiplier is a finite number, 0 or more."""
-    if not 0 <= value < float("inf"):
-        raise SettingError(f"`{name}` must be a finite number, 0 or more, got {value}")

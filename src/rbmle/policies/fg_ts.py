@@ -5,12 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from rbmle.core.numbers import check_not_negative
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.langevin import Langevin
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
 from rbmle.models.training import Replay
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from rbmle.core.numbers import check_finite
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.generalised_linear import GLM
 from rbmle.models.ridge import RidgeState
-from rbmle.policies.base import ModelPolicy, check_finite
+from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Power, Schedule
 
 

@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from rbmle.core.numbers import check_not_negative
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.ridge import Ridge, RidgeState
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

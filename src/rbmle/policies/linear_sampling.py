@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbmle.core.numbers import check_not_negative
 from rbmle.core.types import Contexts, Indices, Probabilities
 from rbmle.core.weighing import shares
 from rbmle.models.generalised_linear import GLM
 from rbmle.models.ridge import Ridge, RidgeState, draw_linear
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

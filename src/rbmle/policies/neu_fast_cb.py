@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_not_negative
 from rbmle.core.types import Contexts, Indices, Probabilities
 from rbmle.core.weighing import inverse_gaps
 from rbmle.likelihoods.bernoulli import Bernoulli
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Power, Schedule
 
 LEAST = 1e-9  # loss that the best arm is taken to have, so that a division by it is one

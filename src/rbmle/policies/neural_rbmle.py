@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from rbmle.core.numbers import check_not_negative
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.arm_maximum import ArmMaximum
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Power, Schedule
 
 

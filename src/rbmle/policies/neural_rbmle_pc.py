@@ -5,12 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from rbmle.core.numbers import check_finite
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.precision import Diagonal, Precision
 from rbmle.models.printed import printed_model
 from rbmle.models.regression import Regression
 from rbmle.models.tangent import Tangent, TangentState
-from rbmle.policies.base import ModelPolicy, check_finite
+from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Power, Schedule
 
 

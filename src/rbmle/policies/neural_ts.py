@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rbmle.core.numbers import check_not_negative
 from rbmle.core.randomness import key
 from rbmle.core.types import Contexts, Indices, Probabilities
 from rbmle.core.weighing import shares
@@ -11,7 +12,7 @@ from rbmle.engine.hashing import context_noise
 from rbmle.models.precision import Diagonal, Precision
 from rbmle.models.regression import Regression
 from rbmle.models.tangent import Tangent, TangentState
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

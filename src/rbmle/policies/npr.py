@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from rbmle.core.numbers import check_not_negative
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.held_noise import HeldNoise, HeldNoiseState
 from rbmle.models.regression import Regression
 from rbmle.models.training import Replay
-from rbmle.policies.base import ModelPolicy, check_not_negative
+from rbmle.policies.base import ModelPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

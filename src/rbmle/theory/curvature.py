@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 from rbmle.likelihoods.base import Likelihood
 
 POINTS = 10_001
@@ -17,8 +17,7 @@ def curvature_bounds(likelihood: Likelihood, *, reach: float = 10.0) -> tuple[fl
     >>> [round(bound, 3) for bound in curvature_bounds(Mixture(), reach=20.0)]
     [0.5, 0.625]
     """
-    if not 0 < reach < float("inf"):
-        raise SettingError(f"`reach` must be a positive number, got {reach}")
+    check_positive("reach", reach)
     z = np.linspace(-reach, reach, POINTS)
     slopes = np.diff([likelihood.mean(float(at)) for at in z]) / np.diff(z)
     return float(slopes.min()), float(slopes.max())

@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 
 
 def effective_dimension(H: Float[np.ndarray, "n n"], *, ridge: float) -> float:
@@ -12,8 +13,7 @@ def effective_dimension(H: Float[np.ndarray, "n n"], *, ridge: float) -> float:
     >>> round(effective_dimension(np.eye(4), ridge=1.0), 4)  # 4 log 2/log 5
     1.7227
     """
-    if not 0 < ridge < float("inf"):
-        raise SettingError(f"`ridge` (λ) must be a positive number, got {ridge}")
+    check_positive("ridge", ridge)
     n = len(H)
     _, log_determinant = np.linalg.slogdet(np.eye(n) + np.asarray(H) / ridge)
     return float(log_determinant / np.log(1 + n / ridge))

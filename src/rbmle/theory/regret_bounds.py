@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 
 
 def reward_norm(h: Float[np.ndarray, " n"], H: Float[np.ndarray, "n n"]) -> float:
@@ -114,8 +115,7 @@ def pc_bound(
 def _log_determinant(H: Float[np.ndarray, "n n"], rounds: int, ridge: float) -> float:
     """Return log det(I + H/λ), which is d̃ log(1 + TK/λ), for the contexts of all arms in all rounds."""
     n = len(H)
-    if not 0 < ridge < math.inf:
-        raise SettingError(f"`ridge` (λ) must be a positive number, got {ridge}")
+    check_positive("ridge", ridge)
     if rounds < 1 or n % rounds:
         raise SettingError(
             f"{n} contexts cannot be those of {rounds} rounds; give the kernel of the contexts of all "
