@@ -593,7 +593,7 @@ def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "separator", "said"),
+    ("name", "separator", "named"),
     [
         ("mine.csv", ";", "semicolons"),
         ("mine.tsv", "\t", "tabs"),
@@ -601,15 +601,15 @@ def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_the_separator_is_found_in_the_header(
-    tmp_path: Path, name: str, separator: str, said: str
+    tmp_path: Path, name: str, separator: str, named: str
 ) -> None:
     path = tmp_path / name
     path.write_text("size, kg;colour;y\n1.5;red;a\n2.5;blue;b\n".replace(";", separator))
     raw = read(path, "y")
     assert list(raw.frame.columns) == ["size, kg", "colour"]
     assert raw.reading is not None
-    assert raw.reading.settings == {"separator": said}
-    assert f"columns separated by {said}" in raw.reading.notice
+    assert raw.reading.settings == {"separator": named}
+    assert f"columns separated by {named}" in raw.reading.notice
 
 
 def test_decimal_commas_are_read_between_semicolons(tmp_path: Path) -> None:

@@ -217,8 +217,8 @@ def test_of_several_settings_of_ours_the_best_is_held_against_the_others() -> No
     runs += [
         run("zoo", "neural-rbmle-ga", 0, [r], settings=f"GA(bias={r})") for r in (120.0, 110.0)
     ]
-    (said,) = defeats(summarise(runs))
-    assert said == ("zoo: NeuralUCB has 100.0, NeuralRBMLE-GA (bias=110.0) 110.0, 10.0 % more.")
+    (line,) = defeats(summarise(runs))
+    assert line == ("zoo: NeuralUCB has 100.0, NeuralRBMLE-GA (bias=110.0) 110.0, 10.0 % more.")
 
 
 def test_a_defeat_that_may_be_chance_says_so() -> None:
@@ -227,8 +227,8 @@ def test_a_defeat_that_may_be_chance_says_so() -> None:
     summary = summarise(
         [run("zoo", name, seed, [f]) for name, fs in finals.items() for seed, f in enumerate(fs)]
     )
-    (said,) = defeats(summary)
-    assert said.startswith(
+    (line,) = defeats(summary)
+    assert line.startswith(
         "zoo: NeuralUCB has 100.0, NeuralRBMLE-GA 107.5, 7.5 % more; the seeds do"
     )
 

@@ -42,7 +42,7 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_pat
 def test_the_greeting_shows_no_password(capsys: pytest.CaptureFixture[str]) -> None:
     settings = Settings(log="postgresql://me:s3cret@db.example/x")
     _welcome(settings, "http://127.0.0.1:8080")
-    said = capsys.readouterr().err
-    assert "its log is in postgresql://me:***@db.example/x" in said
-    assert "s3cret" not in said
+    printed = capsys.readouterr().err
+    assert "its log is in postgresql://me:***@db.example/x" in printed
+    assert "s3cret" not in printed
     assert "s3cret" not in repr(settings.start())

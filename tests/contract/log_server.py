@@ -144,21 +144,21 @@ class Wire:
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         """Pass requests on, and lose the next one if told so."""
         with suppress(OSError):
-            while said := client.recv(65536):
-                self.has_rows |= b"INSERT INTO rbmle_log" in said
+            while data := client.recv(65536):
+                self.has_rows |= b"INSERT INTO rbmle_log" in data
                 if self._loses("request"):
                     break
-                server.sendall(said)
+                server.sendall(data)
         shut(client)
         shut(server)
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
         """Pass answers on, and lose the next one if told so."""
         with suppress(OSError):
-            while said := server.recv(65536):
+            while data := server.recv(65536):
                 if self._loses("answer"):
                     break
-                client.sendall(said)
+                client.sendall(data)
         shut(client)
         shut(server)
 

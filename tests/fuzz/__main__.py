@@ -107,8 +107,8 @@ def main(names: list[str]) -> None:
     for name in names or FORMS:
         begun = time.monotonic()
         with TemporaryDirectory() as folder:
-            said = FORMS[name](Path(folder))
-        print(f"{name} ({time.monotonic() - begun:.0f} s): {said}", flush=True)
+            outcome = FORMS[name](Path(folder))
+        print(f"{name} ({time.monotonic() - begun:.0f} s): {outcome}", flush=True)
 
 
 if __name__ == "__main__":

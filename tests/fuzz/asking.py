@@ -98,18 +98,18 @@ def ask_all(site: Site, seed: int, numbers: range) -> Heard:
             request = request_of(seed, number, site.key)
             connection.request(request.method, request.path, request.body, request.headers)
             answer = connection.getresponse()
-            said = answer.read()
+            body = answer.read()
             assert answer.status in STATUSES, f"{seed}/{number}: {answer.status} for {request}"
-            _hear(heard, request.name, answer.status, said)
+            _hear(heard, request.name, answer.status, body)
     return heard
 
 
-def _hear(heard: Heard, name: str, status: int, said: bytes) -> None:
+def _hear(heard: Heard, name: str, status: int, body: bytes) -> None:
     heard.statuses[status] += 1
     if status >= 400:
-        assert json.loads(said)["error"]["message"]
+        assert json.loads(body)["error"]["message"]
     elif name.endswith("rank"):
-        answer = json.loads(said)
+        answer = json.loads(body)
         heard.events.add(answer.get("event") or answer["eventId"])
     else:
         heard.stored[_STORED[name.removeprefix("old ").removeprefix("slots ")]] += 1

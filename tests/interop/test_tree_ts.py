@@ -45,9 +45,9 @@ def test_joined_trees_say_what_those_of_scikit_learn_say() -> None:
     trees = [ExtraTreeRegressor(random_state=seed).fit(X, y) for seed in range(4)]
     forest = joined([tree.tree_ for tree in trees], (2, 2))
     for x in rng.normal(size=(30, 3)):
-        said = forest.predict(disjoint(x, np.arange(2), 3))
+        predicted = forest.predict(disjoint(x, np.arange(2), 3))
         theirs = [tree.predict(x[None].astype(np.float32))[0] for tree in trees]
-        np.testing.assert_array_equal(said.reshape(-1), theirs)
+        np.testing.assert_array_equal(predicted.reshape(-1), theirs)
 
 
 def test_fits_are_due_when_the_data_have_grown_by_a_third() -> None:

@@ -156,7 +156,7 @@ async def endure(
     """
     ledger, site = Ledger(), Site()
     episode = Episode(asked=0, refused=0, slowest=0.0, recovered=0.0)
-    async with visited(site, ledger, visitors) as crowd, listening(setup) as service:
+    async with visited(site, ledger, visitors) as guests, listening(setup) as service:
         await service.ready()
         site.open(service.port)
         probe = Visitor(name="probe", site=site, ledger=ledger)
@@ -170,7 +170,7 @@ async def endure(
                 await probe.rank(_rank(event))
                 await probe.reward(event, 1.0)
         site.is_over = True
-        await crowd.gone()
+        await guests.gone()
         await service.kill()
         await probe.connection.close()
     return Outcome(episode=episode, verdict=judge(setup.place, ledger, setup.data))

@@ -42,11 +42,11 @@ class Verdict:
 
     def __str__(self) -> str:
         """Return the figures."""
-        said = (
+        figures = (
             f"{self.ranks} ranks and {self.rewards} rewards acknowledged: {self.lost} lost, "
             f"{self.changed} changed, {self.doubled} doubled, {self.foreign} never acknowledged"
         )
-        return "; ".join((said, *self.problems[:10]))
+        return "; ".join((figures, *self.problems[:10]))
 
 
 def judge(
@@ -70,12 +70,14 @@ def judge(
     return Verdict(
         ranks=len(ledger.ranks),
         rewards=len(ledger.rewards),
-        lost=sum(len(said.keys() - stored.keys()) for said, stored in pairs),
+        lost=sum(len(acknowledged.keys() - stored.keys()) for acknowledged, stored in pairs),
         changed=sum(
-            said[id] != stored[id] for said, stored in pairs for id in said.keys() & stored
+            acknowledged[id] != stored[id]
+            for acknowledged, stored in pairs
+            for id in acknowledged.keys() & stored
         ),
         doubled=doubled,
-        foreign=sum(len(stored.keys() - said.keys()) for said, stored in pairs),
+        foreign=sum(len(stored.keys() - acknowledged.keys()) for acknowledged, stored in pairs),
         problems=tuple(problems),
     )
 

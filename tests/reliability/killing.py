@@ -108,13 +108,13 @@ async def _kill_early(setup: Setup, rng: random.Random) -> None:
 async def learned_model(service: Running, observations: int = 0) -> bytes:
     """Return the model of a service that has learned all that is in its log, so many observations or more."""
     connection = Connection()
-    status = Request(method="GET", path="/v1/status")
+    request = Request(method="GET", path="/v1/status")
     try:
         async with asyncio.timeout(LEARN_SECONDS):
             await service.ready()
             while True:
-                said = (await connection.ask(service.port, status)).json()
-                if not said["backlog"] and said["observations"] >= observations:
+                status = (await connection.ask(service.port, request)).json()
+                if not status["backlog"] and status["observations"] >= observations:
                     break
                 await asyncio.sleep(0.05)
             model = Request(method="GET", path="/personalizer/v1.0/model")

@@ -76,7 +76,7 @@ async def survive_parts(
         0  # that stood by before the last learner was killed; one that leads at once never does
     )
     async with (
-        visited(site, ledger, visitors) as crowd,
+        visited(site, ledger, visitors) as guests,
         listening(setup) as service,
         standing_by(setup, has_standby) as standby,
     ):
@@ -105,7 +105,7 @@ async def survive_parts(
                     (unlearned if is_covered else unsaved).append(learned.result())
         await ledger.reaches(events)
         site.is_over = True
-        await crowd.gone()
+        await guests.gone()
         model = await learned_model(service, ledger.size if setup.learns_all else 0)
         models = {"the last model": model}
         await service.terminate()

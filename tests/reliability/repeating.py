@@ -131,9 +131,9 @@ async def _learned(service: Running, events: int) -> None:
                 status = await connection.ask(
                     service.port, Request(method="GET", path="/v1/status")
                 )
-                said = status.json()
-                assert said["observations"] <= events, said
-                if said["observations"] == events and not said["backlog"]:
+                found = status.json()
+                assert found["observations"] <= events, found
+                if found["observations"] == events and not found["backlog"]:
                     return
                 await asyncio.sleep(0.01)
     finally:

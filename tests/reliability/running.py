@@ -88,11 +88,11 @@ class Setup:
 
 
 class Running:
-    """A service that listens; `said` is all that it wrote to standard error."""
+    """A service that listens; `output` is all that it wrote to standard error."""
 
     def __init__(self, process: asyncio.subprocess.Process, begun: float) -> None:
         self.begun = begun
-        self.said = b""
+        self.output = b""
         self.port = 0
         self._process = process
         self._listening = asyncio.Event()
@@ -122,7 +122,7 @@ class Running:
     @property
     def spares(self) -> int:
         """Return how many learners have said so far that they stand by."""
-        return self.said.count(b"a learner stands by")
+        return self.output.count(b"a learner stands by")
 
     async def stood_by(self, before: int) -> None:
         """Wait until one more learner than before has said that it stands by."""
@@ -135,7 +135,7 @@ class Running:
         async with asyncio.timeout(START_SECONDS):
             await self._listening.wait()
         if not self.port:
-            raise RuntimeError(f"the service ended: {self.said[-1000:].decode()}")
+            raise RuntimeError(f"the service ended: {self.output[-1000:].decode()}")
 
     async def ready(self) -> float:
         """Return the seconds from its start until it was ready."""
@@ -147,7 +147,7 @@ class Running:
                 except LostError as error:
                     if not self.is_alive:
                         raise RuntimeError(
-                            f"the service ended: {self.said[-1000:].decode()}"
+                            f"the service ended: {self.output[-1000:].decode()}"
                         ) from error
                 await asyncio.sleep(0.01)
 
@@ -171,7 +171,7 @@ class Running:
     async def _read(self) -> None:
         assert self._process.stderr is not None
         while line := await self._process.stderr.readline():
-            self.said += line
+            self.output += line
             if found := ADDRESS.search(line):
                 self.port = int(found[1])
                 self._listening.set()
@@ -189,7 +189,7 @@ async def spawned(setup: Setup) -> AsyncIterator[Running]:
     try:
         yield service
     except TimeoutError as error:
-        error.add_note(f"The service wrote:\n{service.said[-4000:].decode()}")
+        error.add_note(f"The service wrote:\n{service.output[-4000:].decode()}")
         raise
     finally:
         await service.kill()

@@ -108,10 +108,10 @@ class Visitor:
 
     async def rank(self, request: Request) -> str:
         """Ask for a decision until there is one; return its event."""
-        said = (await self.insist(request, 201)).json()
-        probabilities = {action["id"]: action["probability"] for action in said["ranking"]}
-        self.ledger.rank(said["event"], Ranked(said["chosen"], probabilities))
-        return str(said["event"])
+        answer = (await self.insist(request, 201)).json()
+        probabilities = {action["id"]: action["probability"] for action in answer["ranking"]}
+        self.ledger.rank(answer["event"], Ranked(answer["chosen"], probabilities))
+        return str(answer["event"])
 
     async def reward(self, event: str, value: float) -> None:
         """Send a reward until it is taken."""
@@ -156,12 +156,12 @@ class Visitors:
 @asynccontextmanager
 async def visited(site: Site, ledger: Ledger, number: int) -> AsyncIterator[Visitors]:
     """Yield visitors who begin at once; if one of them meets what must not be, all ends."""
-    crowd = [Visitor(name=f"visitor {i}", site=site, ledger=ledger) for i in range(number)]
+    visitors = [Visitor(name=f"visitor {i}", site=site, ledger=ledger) for i in range(number)]
     try:
         async with asyncio.TaskGroup() as group:
-            yield Visitors(crowd, [group.create_task(visitor.stay()) for visitor in crowd])
+            yield Visitors(visitors, [group.create_task(visitor.stay()) for visitor in visitors])
     finally:
-        for visitor in crowd:
+        for visitor in visitors:
             await visitor.connection.close()
 
 

@@ -53,29 +53,29 @@ class Served:
 @contextmanager
 def serving(folder: Path) -> Iterator[Served]:
     """Yield a service on a free port; in the end it stops as asked, and had no fault of its own."""
-    said = folder / "said.txt"
+    output = folder / "output.txt"
     command = [*RBMLE, "serve", "--data", str(folder / "data"), "--port", "0"]
-    with said.open("wb") as output:
-        process = subprocess.Popen(command, env=os.environ | {"RBMLE_KEY": KEY}, stderr=output)
+    with output.open("wb") as file:
+        process = subprocess.Popen(command, env=os.environ | {"RBMLE_KEY": KEY}, stderr=file)
     try:
-        yield Served(address=_address(process, said), folder=folder / "data")
+        yield Served(address=_address(process, output), folder=folder / "data")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=STOP_SECONDS) == 0, said.read_text()
+        assert process.wait(timeout=STOP_SECONDS) == 0, output.read_text()
     finally:
         process.kill()
         process.wait()
-    assert "unexpected error" not in said.read_text(), said.read_text()
+    assert "unexpected error" not in output.read_text(), output.read_text()
 
 
-def _address(process: "subprocess.Popen[bytes]", said: Path) -> str:
+def _address(process: "subprocess.Popen[bytes]", output: Path) -> str:
     """Return where a service answers, as soon as it is ready."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        found = re.search(r"serves at (http://\S+),", said.read_text())
+        found = re.search(r"serves at (http://\S+),", output.read_text())
         if found is not None and _is_ready(found[1]):
             return found[1]
         time.sleep(0.02)
-    pytest.fail(f"the service did not start: {said.read_text()}")
+    pytest.fail(f"the service did not start: {output.read_text()}")
 
 
 def _is_ready(address: str) -> bool:

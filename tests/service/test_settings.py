@@ -45,7 +45,7 @@ def test_without_a_file_the_model_is_that_of_the_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("prot = 1", "unknown field `prot`"),
         ("port = 'a'", "at `\\$.port`"),
@@ -56,10 +56,10 @@ def test_without_a_file_the_model_is_that_of_the_log() -> None:
         ("host = '0.0.0.0'\nno_keys = true", "keys are needed"),
     ],
 )
-def test_what_cannot_be_is_said(tmp_path: Path, text: str, said: str) -> None:
+def test_what_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "serve.toml"
     path.write_text(text)
-    with pytest.raises(SettingError, match=said):
+    with pytest.raises(SettingError, match=message):
         _read(path)
 
 

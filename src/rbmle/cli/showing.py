@@ -26,8 +26,8 @@ def show(summary: "Summary", out: Path, console: Console) -> None:
         title, count = summary.title(problem), len(cells[0].seeds)
         seeds = "1 seed" if count == 1 else f"{count} seeds"
         table = Table("policy", "regret", "± std", "rounds per CPU second")
-        said = f"Regret on {title} after {problem.horizon:,} rounds, mean of {seeds}"
-        table.title = escape(said)
+        heading = f"Regret on {title} after {problem.horizon:,} rounds, mean of {seeds}"
+        table.title = escape(heading)
         for column in table.columns[1:]:
             column.justify = "right"
         for cell in sorted(cells, key=lambda cell: cell.mean):

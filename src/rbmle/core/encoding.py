@@ -126,9 +126,10 @@ class Names:
         missing = [name for name in self.names if name not in given]
         unknown = [name for name in given if name not in self.names]
         parts = [("missing", missing), ("not a feature of this bandit", unknown)]
-        said = "; ".join(f"{what}: {_listed(names)}" for what, names in parts if names)
+        wrong = "; ".join(f"{what}: {_listed(names)}" for what, names in parts if names)
         return ContextError(
-            f"the features given are not those of the bandit ({said}); give {_listed(self.names)} and no others"
+            f"the features given are not those of the bandit ({wrong}); give {_listed(self.names)} and "
+            "no others"
         )
 
     def _numbers(self, values: Any) -> np.ndarray:

@@ -59,11 +59,11 @@ def write_comparison(summary: Summary, path: Path, title: str, note: str) -> Non
     measures = measure(summary)
     if is_compared(measures):
         ranks = policy_ranks(measures)
-        said = (
+        caption = (
             "Mean rank by regret, the best at the left. Policies that a bar joins are not told apart by "
             f"Nemenyi's test at 5 %; Friedman's test of all being equal has p = {ranks.p:.2g}."
         )
-        picture = f'<figure class="ranks">{rank_svg(ranks)}</figure><p>{escape(said)}</p>'
+        picture = f'<figure class="ranks">{rank_svg(ranks)}</figure><p>{escape(caption)}</p>'
         sections = [
             section("All policies", numbers(comparison_table(measures))),
             section("Ranks", picture),
@@ -89,12 +89,12 @@ def losses_of(measures: Measures, summary: Summary, policy: str = OURS) -> list[
         return [f"{policy_title(policy)} was not played."]
     ratios, regrets = measures.ratios[found[0]], measures.regrets
     worst = [at for at in (-ratios).argsort(kind="stable") if ratios[at] > 1.05]
-    said = []
+    lines = []
     for at in worst:
         best = int(np.nanargmin(regrets[:, at]))
-        said.append(
+        lines.append(
             f"{summary.title(measures.problems[at])}: {policy_title(measures.policies[best])} has "
             f"{regrets[best, at]:,.1f}, {policy_title(policy)} {regrets[found[0], at]:,.1f}, "
             f"{ratios[at]:.2f} times as much."
         )
-    return said
+    return lines

@@ -126,8 +126,8 @@ def _ranks(ranks: Ranks) -> Any:
         axes.plot([rank, rank], [0, 0.25], lw=1.0, **ink)
         axes.text(rank, 0.4, str(rank), ha="center", va="bottom", fontsize=LABEL_POINTS)
     axes.plot([1, 1 + ranks.difference], [1.7, 1.7], lw=2.0, **ink)
-    said = f"critical difference {ranks.difference:.2f}, of {ranks.problems} problems"
-    axes.text(1, 1.85, said, ha="left", va="bottom", fontsize=LABEL_POINTS)
+    label = f"critical difference {ranks.difference:.2f}, of {ranks.problems} problems"
+    axes.text(1, 1.85, label, ha="left", va="bottom", fontsize=LABEL_POINTS)
     for place, clique in enumerate(cliques):
         ends = ranks.means[list(clique)]
         y = -CLIQUE_STEP * (place + 1)

@@ -39,15 +39,15 @@ def of_one_code(runs: Iterable[Run], current: Code) -> Selection:
 
 def note_on(selection: Selection, folder: Path) -> str:
     """Return which runs of a folder are shown, if not all or not of the current code; else nothing."""
-    said = []
+    sentences = []
     if not selection.is_current:
         code = named_codes(run.code for run in selection.used)
-        said.append(
+        sentences.append(
             f"No run in {folder} is of the current code; these are of the newest there is ({code})."
         )
     if selection.left:
-        said.append(left_out([run.code for run in selection.left], folder))
-    return " ".join(said)
+        sentences.append(left_out([run.code for run in selection.left], folder))
+    return " ".join(sentences)
 
 
 def left_out(codes: Sequence[Code], folder: Path) -> str:

@@ -8,7 +8,7 @@ from rbmle.experiments.summary import Cell, Problem, Summary, policy_title
 
 def standings(summary: Summary, problems: Sequence[Problem]) -> list[str]:
     """Return a sentence for each problem: the best policy, its equals, and the others in order."""
-    said = []
+    lines = []
     for problem in problems:
         cells = sorted((c for c in summary.cells if c.problem == problem), key=lambda c: c.mean)
         best = cells[0]
@@ -21,8 +21,8 @@ def standings(summary: Summary, problems: Sequence[Problem]) -> list[str]:
             first = f"{names} are best, with mean regrets within 1 % of {best.mean:,.1f}"
         others = "".join(f", {_behind(cell, best)}" for cell in behind)
         more = f"; then{others.removeprefix(',')}" if behind else ""
-        said.append(f"{summary.title(problem)}: {first}{more}.")
-    return said
+        lines.append(f"{summary.title(problem)}: {first}{more}.")
+    return lines
 
 
 def _behind(cell: Cell, best: Cell) -> str:

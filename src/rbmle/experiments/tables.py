@@ -85,21 +85,21 @@ def defeats(
 
     It says so where the seeds do not tell the two apart, whatever their means.
     """
-    said = []
+    lines = []
     ours = policy_title(policy)
     for problem in summary.problems if problems is None else problems:
         where = summary.title(problem)
         best = min((c for c in summary.cells if c.problem == problem), key=lambda c: c.mean)
         cell = min(summary.variants(problem, policy), key=lambda c: c.mean, default=None)
         if cell is None:
-            said.append(f"{where}: {ours} was not played.")
+            lines.append(f"{where}: {ours} was not played.")
         elif cell.mean > best.mean * (1 + CLOSE):
-            said.append(
+            lines.append(
                 f"{where}: {policy_title(best.policy)} has {best.mean:.1f}, "
                 f"{policy_title(cell.policy)} {cell.mean:.1f}{_difference(cell.mean, best.mean)}"
                 f"{_doubt(p_value(cell, best, problem.horizon))}."
             )
-    return said
+    return lines
 
 
 def _doubt(p: float | None) -> str:
@@ -111,17 +111,17 @@ def _doubt(p: float | None) -> str:
 
 def unbeaten(summary: Summary, published: PaperResults) -> list[str]:
     """Return a sentence for each published number that the same policy does not beat here."""
-    said = []
+    lines = []
     for what, digits in DIGITS.items():
         for cell in summary.cells:
             ours, theirs = _pair(cell, published, what)
             if ours is not None and theirs is not None and ours >= theirs:
-                said.append(
+                lines.append(
                     f"{summary.title(cell.problem)}, {policy_title(cell.policy)}: {what} "
                     f"{ours:.{digits}f}, {published.source} {theirs:.{digits}f}"
                     f"{_difference(ours, theirs)}."
                 )
-    return said
+    return lines
 
 
 def is_comparable(summary: Summary, published: PaperResults) -> bool:

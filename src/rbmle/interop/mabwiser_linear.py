@@ -61,8 +61,8 @@ class MABWiserLinUCB:
         is_shared = len(set(contexts.rows.starts.tolist())) == 1
         X = contexts.part(slice(1)).dense() if is_shared else contexts.dense()
         with state.lock, np.errstate(invalid="ignore"):  # the bandit refuses what is not finite
-            said = self._live(state).predict_expectations(X)
-        each = [said] if isinstance(said, dict) else said
+            expectations = self._live(state).predict_expectations(X)
+        each = [expectations] if isinstance(expectations, dict) else expectations
         each = each * len(places) if is_shared else each
         return np.array([one[int(place)] for one, place in zip(each, places, strict=True)])
 

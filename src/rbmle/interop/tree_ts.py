@@ -124,11 +124,11 @@ class TreeTS:
         return (self.lowest + self.highest) / 2
 
     def _draws(
-        self, said: Float[np.ndarray, "arms trees"], draws: int, rng: np.random.Generator
+        self, votes: Float[np.ndarray, "arms trees"], draws: int, rng: np.random.Generator
     ) -> Float[np.ndarray, "draws arms"]:
         """Return the means of committees."""
         members = rng.integers(self.trees, size=(draws, self.committee))
-        return said[:, members].mean(axis=2).T
+        return votes[:, members].mean(axis=2).T
 
     def _fitted(self, history: History, features: int, rng: np.random.Generator) -> Forest:
         """Return trees fitted to bootstraps of each block's observations."""

@@ -47,7 +47,7 @@ def installed_class(name: str) -> type[Policy[Any]] | None:
 def imported(path: str, what: str = "") -> type[Policy[Any]]:
     """Return the class module:Class, or raise SettingError if it is none, or no policy."""
     module, _, name = path.partition(":")
-    said = what or f"the policy {path}"
+    subject = what or f"the policy {path}"
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
@@ -55,25 +55,25 @@ def imported(path: str, what: str = "") -> type[Policy[Any]]:
     except Exception as error:  # a module runs whatever code it likes
         text = " ".join(str(error).split())
         raise SettingError(
-            f"{said} cannot be imported ({type(error).__name__}: {text}); check the name, and that "
+            f"{subject} cannot be imported ({type(error).__name__}: {text}); check the name, and that "
             "the module is installed or in the current folder"
         ) from None
-    return checked(found, said)
+    return checked(found, subject)
 
 
-def checked(kind: Any, said: str) -> type[Policy[Any]]:
+def checked(kind: Any, subject: str) -> type[Policy[Any]]:
     """Return a class if it is one of policies, or raise SettingError that says what it lacks."""
     if not isinstance(kind, type):
-        raise SettingError(f"{said} is a {type(kind).__name__}; expected a class")
+        raise SettingError(f"{subject} is a {type(kind).__name__}; expected a class")
     lacking = [name for name in promised(Policy) if not callable(getattr(kind, name, None))]
     if lacking:
         raise SettingError(
-            f"{said} is not a policy: it has no {', '.join(lacking)}; see docs/adding-a-policy.md"
+            f"{subject} is not a policy: it has no {', '.join(lacking)}; see docs/adding-a-policy.md"
         )
     is_frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]  # of every dataclass
     if not is_frozen:
         raise SettingError(
-            f"{said} must be a frozen dataclass, so that its repr and its settings are all that it is; "
+            f"{subject} must be a frozen dataclass, so that its repr and its settings are all that it is; "
             "write @dataclass(frozen=True, kw_only=True) above the class"
         )
     return kind

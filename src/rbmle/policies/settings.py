@@ -92,8 +92,8 @@ def _changed(part: Any, path: list[str], text: str) -> Any:
     except SettingError:
         raise
     except (TypeError, ValueError, ArithmeticError) as error:
-        said = f"{kind.__name__} does not take {name}={_short(text)}: {error}"
-        raise SettingError(said) from None
+        message = f"{kind.__name__} does not take {name}={_short(text)}: {error}"
+        raise SettingError(message) from None
 
 
 def _fitted(name: str, text: str, hint: Any) -> Any:

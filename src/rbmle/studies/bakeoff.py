@@ -100,13 +100,13 @@ def skipped(plan: Plan) -> list[str]:
 def rivals() -> tuple[list[Specification], list[str]]:
     """Return the policies that can be played, and a line for each that cannot."""
     products = [f"{name}:{QUADRATIC}" for name in RIVALS if name.startswith("vw:")]
-    found, said = [specified(name) for name in POLICIES if name not in REFERENCES], []
+    found, notes = [specified(name) for name in POLICIES if name not in REFERENCES], []
     for text in (*(name for name in RIVALS if name not in LEFT_OUT), *products):
         try:
             found.append(specified(text))
         except SettingError as error:
-            said.append(f"Skipped {text}: {error}.")
-    return found, said
+            notes.append(f"Skipped {text}: {error}.")
+    return found, notes
 
 
 @cache
@@ -115,16 +115,16 @@ def worlds(
 ) -> tuple[list[Environment], list[str]]:
     """Return the problems whose data can be had, and a line for each dataset that cannot."""
     found: list[Environment] = []
-    said = []
+    notes = []
     for name in SHIPPED if is_quick else DATASETS:
         world = Classification(dataset=name, preprocessing=preprocessing, data_dir=data_dir)
         try:
             world.rows  # noqa: B018  # the data are read
         except DatasetError as error:
-            said.append(f"Skipped {name}: {error}.")
+            notes.append(f"Skipped {name}: {error}.")
         else:
             found += [altered(world, changes) for changes in VARIANTS]
-    return found, said
+    return found, notes
 
 
 def _is_quadratic(spec: Specification) -> bool:

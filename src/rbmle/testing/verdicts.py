@@ -38,11 +38,11 @@ def _check(
     except Exception as error:  # whatever a keeper fails with
         if excuse is not None and isinstance(error, AssertionError | RBMLEError):
             return
-        said = str(error).strip() or "no message"
+        message = str(error).strip() or "no message"
         kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
         raise AssertionError(
             f"{type(keeper).__name__} breaks the promise {promise.__name__} "
-            f"({(promise.__doc__ or '').strip()}): {kind}{said}"
+            f"({(promise.__doc__ or '').strip()}): {kind}{message}"
         ) from error
     if excuse is not None:
         raise AssertionError(

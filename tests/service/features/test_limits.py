@@ -44,7 +44,7 @@ def test_limits_are_reached_and_not_passed() -> None:
     limits = Limits(depth=2, values=4, string=3, number=10)
     for good in ([[1, 2]], {"abc": "abc"}, [10, -10.0], [1, 2, 3], "😀"):
         check(good, limits)
-    for value, said in (
+    for value, message in (
         ([[[]]], "deeper"),
         ({"a": {"a": {}}}, "deeper"),
         ([1, 2, 3, 4], "more than 4 values"),
@@ -53,7 +53,7 @@ def test_limits_are_reached_and_not_passed() -> None:
         ([10.5], "larger"),
         (-11, "larger"),
     ):
-        with pytest.raises(LimitError, match=said):
+        with pytest.raises(LimitError, match=message):
             check(value, limits)
 
 

@@ -63,7 +63,7 @@ SLOTS = RANK | {"slots": [{"id": "top", "baseline": "a"}, {"id": "left side", "b
 
 @pytest.mark.parametrize("is_remembered", [True, False])
 @pytest.mark.parametrize(
-    ("rank", "reward", "target", "said"),
+    ("rank", "reward", "target", "message"),
     [
         (RANK, {"slots": {"top": 1}}, "slots", "has no slots"),
         (SLOTS, {"value": 1}, "value", "has the slots 'top', 'left side'"),
@@ -81,7 +81,7 @@ def test_a_reward_that_cannot_count_is_refused(
     rank: dict[str, Any],
     reward: dict[str, Any],
     target: str,
-    said: str,
+    message: str,
 ) -> None:
     client, service, _ = site
     event = client.post("/v1/rank", json=rank).json()["event"]
@@ -92,7 +92,7 @@ def test_a_reward_that_cannot_count_is_refused(
     refused = client.post(f"/v1/events/{event}/reward", json=reward)
     assert refused.status_code == 400
     assert refused.json()["error"]["target"] == target
-    assert said in refused.json()["error"]["message"]
+    assert message in refused.json()["error"]["message"]
     assert service.log.last() == records
     rightly = {"slots": {"top": 1}} if "slots" in rank else {"value": 1}
     assert client.post(f"/v1/events/{event}/reward", json=rightly).status_code == 204

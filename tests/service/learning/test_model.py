@@ -21,11 +21,11 @@ def test_slots_are_fewer_where_learning_would_pass_over_all_of_them() -> None:
 
 def test_a_linear_policy_says_what_many_slots_cost_and_what_to_do() -> None:
     assert ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=10)).notice is None
-    said = ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=12)).notice
-    assert said is not None
-    assert "4,096 × 4,096" in said
-    assert "learns about 60 a second" in said
-    assert "10 bits" in said
+    notice = ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=12)).notice
+    assert notice is not None
+    assert "4,096 × 4,096" in notice
+    assert "learns about 60 a second" in notice
+    assert "10 bits" in notice
     assert ModelSettings().notice is None
 
 

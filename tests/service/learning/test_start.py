@@ -38,22 +38,22 @@ def test_another_model_in_an_old_log_has_to_be_asked_for(tmp_path: Path) -> None
 def test_the_configuration_of_a_start_is_for_the_first_one(tmp_path: Path) -> None:
     first = ServiceConfiguration(exploration=0.1, reward_wait_time=timedelta(minutes=1))
     start = small_start(tmp_path, configuration=first, configured=frozenset({"exploration"}))
-    said: list[str] = []
-    with Service(start, notify=said.append) as service:
+    lines: list[str] = []
+    with Service(start, notify=lines.append) as service:
         wait_until(lambda: service.problem is None)
         assert service.decider.configuration == first
         changed = replace(first, exploration=0.4, default_reward=-1.0)
         service.configure(changed).result(PATIENCE)
-    assert said == []
-    with Service(start, notify=said.append) as service:
+    assert lines == []
+    with Service(start, notify=lines.append) as service:
         wait_until(lambda: service.problem is None)
         assert service.decider.configuration == changed
-    (line,) = said
+    (line,) = lines
     assert "`exploration` is 0.4 there, and 0.1 in the file" in line
     assert "PATCH /v1/configuration" in line
     assert "default_reward" not in line  # the file does not have it
-    with Service(replace(start, configuration=changed), notify=said.append):
-        assert len(said) == 1
+    with Service(replace(start, configuration=changed), notify=lines.append):
+        assert len(lines) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from rbmle.service.log.errors import masked
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "shown"),
     [
         ("postgresql://me:secret@host/data", "postgresql://me:***@host/data"),
         ("postgres://:secret@host", "postgres://:***@host"),
@@ -18,5 +18,5 @@ from rbmle.service.log.errors import masked
         ("rbmle-data/log.db", "rbmle-data/log.db"),
     ],
 )  # fmt: skip
-def test_a_password_is_masked_and_nothing_else(text: str, said: str) -> None:
-    assert masked(text) == said
+def test_a_password_is_masked_and_nothing_else(text: str, shown: str) -> None:
+    assert masked(text) == shown

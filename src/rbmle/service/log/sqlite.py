@@ -88,7 +88,7 @@ class SQLiteLog:
         except (apsw.Error, OSError) as error:
             self._roll_back(connection)
             raise LogUnavailable(
-                f"{len(rows)} rows could not be stored in {self._path}: {_said(error)}; "
+                f"{len(rows)} rows could not be stored in {self._path}: {_text(error)}; "
                 f"make room or mend the disk, and try again",
                 may_be_stored=is_committing,  # the file may have them if the process ends now
             ) from error
@@ -127,8 +127,8 @@ class SQLiteLog:
         problems: list[str] = []
         try:
             with self._failures("read"), self._readers.lent() as connection:
-                said = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
-            problems += [line for line in said if line != "ok"]
+                lines = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
+            problems += [line for line in lines if line != "ok"]
             problems += problems_of(self._encoded(0, None))
         except LogDamaged as damage:
             problems.append(str(damage))
@@ -188,11 +188,11 @@ class SQLiteLog:
         except DAMAGE as error:
             raise self._damaged(error) from error
         except (apsw.Error, OSError) as error:
-            raise LogUnavailable(f"cannot {action} the log {self._path}: {_said(error)}") from error
+            raise LogUnavailable(f"cannot {action} the log {self._path}: {_text(error)}") from error
 
     def _damaged(self, error: Exception) -> LogDamaged:
         return LogDamaged(
-            f"the log {self._path} is damaged: {_said(error)}; restore it from a copy"
+            f"the log {self._path} is damaged: {_text(error)}; restore it from a copy"
         )
 
 
@@ -207,5 +207,5 @@ def _last(connection: apsw.Connection) -> int:
     return int(last)
 
 
-def _said(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

@@ -86,7 +86,7 @@ _WAITING = (Fault.THROTTLED, Fault.UNAVAILABLE)
 
 def openapi(version: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of all paths, for this version of the package."""
-    types = [kind for said in _DOCUMENTED.values() for kind in said[1:] if kind is not None]
+    types = [kind for entry in _DOCUMENTED.values() for kind in entry[1:] if kind is not None]
     _, schemas = msgspec.json.schema_components([*types, ErrorBody], ref_template=_REF)
     schemas[RewardBody.__name__]["oneOf"] = _EITHER
     whole, change = (
