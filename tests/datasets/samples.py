@@ -47,8 +47,8 @@ def fetch_tiny(**request: Any) -> Any:
     return SimpleNamespace(data=data, target=pd.Series(pd.Categorical(["10", "2", "10"])))
 
 
-def offline(**request: Any) -> Any:
-    """Fail as scikit-learn does without a network."""
+def offline(*_: Any, **__: Any) -> Any:
+    """Fail as libraries do without a network."""
     raise URLError("no route to host")
 
 

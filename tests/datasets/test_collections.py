@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
@@ -18,16 +17,14 @@ from rbmle.datasets.pmlb import from_pmlb
 from rbmle.environments import Classification, problem
 from rbmle.experiments.trial import Trial
 from rbmle.policies import LinUCB
+from tests.datasets.samples import offline
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, no network, and no folder of data."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def nothing_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder of data, and no network for pmlb either."""
     monkeypatch.delenv("RBMLE_DATA", raising=False)
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
     monkeypatch.setitem(sys.modules, "pmlb", SimpleNamespace(fetch_data=offline))
-    return tmp_path / "cache" / "rbmle" / "datasets"
 
 
 @pytest.mark.parametrize("name", ["pmlb:shapes", "pmlb:shapes-2.1", "openml:61"])
@@ -166,10 +163,6 @@ def shapes() -> pd.DataFrame:
 def put(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     shapes().to_parquet(path)
-
-
-def offline(*_: Any, **__: Any) -> Any:
-    raise URLError("no network")
 
 
 def unknown(_: str) -> Any:
