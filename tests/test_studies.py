@@ -144,6 +144,39 @@ def test_a_choice_at_an_edge_of_the_grid_is_warned_of() -> None:
     assert edges(found) == ["low (1e-05)", "high (1)"]
 
 
+def test_a_greedy_choice_is_at_no_edge_as_nothing_lies_below_0() -> None:
+    regrets = {"0.1": 3.0, "0.01": 2.0, "0": 1.0}
+    choice = Choice(constant=0.0, regrets=regrets, seeds=[1000], rounds=7, versions={})
+    assert edges({"greedy": choice}) == []
+
+
+def test_finalists_alone_have_all_seeds_and_the_choice_is_among_them(tmp_path: Path) -> None:
+    arguments = ["tune", "--dataset", "mushroom", "--policy", "lin-rbmle,lin-ucb", "--rounds", "60"]
+    result = CliRunner().invoke(
+        app,
+        [*arguments, "--seeds", "5", "--finalists", "2", "--executor", "serial"]
+        + ["--out", str(tmp_path)],
+    )
+    assert result.exit_code == 0, result.output
+    assert "3 or 5 seeds" in result.output
+    runs = list(Store(folder=tmp_path / "runs").all())
+    for name in ("lin-rbmle", "lin-ucb"):
+        choice = Tuned.read(tmp_path / "tuned.json").choices[f"standard/mushroom/{name}"]
+        assert sorted(choice.counts.values()) == [3] * (len(GRID) - 2) + [5] * 2
+        assert choice.counts[f"{choice.constant:g}"] == len(choice.seeds) == 5
+        first = {
+            value: np.mean(
+                [r.final_regret for r in runs if r.policy == f"{name}@{value}" and r.seed < 1003]
+            )
+            for value in choice.counts
+        }
+        last = [value for value, count in choice.counts.items() if count == 5]
+        assert max(first[value] for value in last) <= min(
+            first[value] for value in first if value not in last
+        )
+        assert choice.regrets[f"{choice.constant:g}"] == min(choice.regrets[value] for value in last)
+
+
 def test_choices_are_read_as_they_were_written(tmp_path: Path) -> None:
     tuned = Tuned(choices={"standard/adult/neural-ucb": _choice(0.1)})
     tuned.write(tmp_path / "tuned.json")
@@ -161,7 +194,9 @@ def test_the_shipped_constants_are_of_known_grids_and_of_seeds_not_reported() ->
     for key, choice in shipped.choices.items():
         preprocessing, dataset, name = key.split("/")
         assert dataset in DATASETS
-        assert choice.regrets[f"{choice.constant:g}"] == min(choice.regrets.values())
+        finalists = [v for v in choice.regrets if choice.counts.get(v, 0) == len(choice.seeds)]
+        rivals = finalists if choice.counts else choice.regrets
+        assert choice.regrets[f"{choice.constant:g}"] == min(choice.regrets[v] for v in rivals)
         assert not set(choice.seeds) & set(Plan().seeds)
         grids = {"standard": base.GRIDS.get(name, GRID), "paired": base.PRINTED_GRID}
         if (variant := variants.get((name, dataset))) is None:

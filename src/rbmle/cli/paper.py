@@ -120,6 +120,9 @@ def tune(
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each trial.")] = 5000,
     seeds: Annotated[int, typer.Option(min=1, help="Trials of each, on seeds not reported.")] = 3,
+    finalists: Annotated[
+        int, typer.Option(min=0, help="Values that have all seeds, the best on three; 0: all.")
+    ] = 0,
     target: Target = None,
     drop: Drop = "",
     preprocess: Preprocessing = "standard",
@@ -132,6 +135,7 @@ def tune(
     """Choose the constant of each policy on the paper's grid, and record how it was chosen."""
     from rbmle.experiments.report_table import markdown
     from rbmle.experiments.summary import summarise
+    from rbmle.studies import tuning
     from rbmle.studies.base import PAIRED, POLICIES, Plan
     from rbmle.studies.tuned import Tuned
     from rbmle.studies.tuning import choices, edges, grid_tables, grids, tuning_trials
@@ -166,6 +170,10 @@ def tune(
             console.print(f"Nothing to tune in {', '.join(left)}.", soft_wrap=True)
         worlds = environments(dataset, target, drop, preprocess, data_dir, console).values()
         trials = tuning_trials(tried, worlds, rounds, seeds)
+    if finalists:
+        first = tuning.first_look(trials)
+        runs = run_missing(first, out, executor, jobs, console)
+        trials = [*first, *tuning.finalists(trials, runs, finalists)]
     summary = summarise(run_missing(trials, out, executor, jobs, console))
     for table in grid_tables(summary, tried):
         console.print(markdown(table), markup=False, highlight=False, soft_wrap=True)

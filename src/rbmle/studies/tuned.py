@@ -66,12 +66,13 @@ class Choice:
     rounds: int
     versions: dict[str, str]
     setting: str = ""  # that was tuned; empty for the policy's usual one
+    counts: dict[str, int] = field(default_factory=dict)  # of seeds, by constant
 
     @property
     def is_at_the_edge(self) -> bool:
-        """Return whether a better constant may lie beyond the grid."""
+        """Return whether a better constant may lie beyond the grid; nothing lies below 0, which is greedy."""
         tried = [float(constant) for constant in self.regrets]
-        return self.constant in (min(tried), max(tried))
+        return self.constant != 0 and self.constant in (min(tried), max(tried))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

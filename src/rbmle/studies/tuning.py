@@ -2,19 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from rbmle.core.errors import SettingError
 from rbmle.environments import Environment
 from rbmle.experiments.naming import file_names
 from rbmle.experiments.report_table import Entry, ReportTable
 from rbmle.experiments.summary import Cell, Problem, Summary
-from rbmle.experiments.trial import Trial
+from rbmle.experiments.trial import Run, Trial
 from rbmle.policies.settings import has_setting, split
 from rbmle.policies.specification import Specification
 from rbmle.studies.base import Plan
 from rbmle.studies.contender import Contender
 from rbmle.studies.tuned import FIELDS, FIRST_SEED, GRID, Choice, choice_key, constant_of
 
+FIRST_LOOK = 3  # seeds that every value is tried on where only the best of a grid have all
 FOLDER_AND_NAME = 2  # parts of a path by which a file is known in tuned.json
 
 
@@ -89,6 +91,26 @@ def contender_trials(
     ]
 
 
+def first_look(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the trials on the first few seeds."""
+    return [trial for trial in trials if trial.seed < FIRST_SEED + FIRST_LOOK]
+
+
+def finalists(trials: Iterable[Trial], runs: Iterable[Run], count: int) -> list[Trial]:
+    """Return the trials yet to run of the values with the smallest mean so far: `count` of each grid."""
+    regrets = {run.id: run.final_regret for run in runs}
+    missing = []
+    tried: dict[tuple[Environment, str], dict[str, list[float]]] = {}
+    for trial in trials:
+        if (regret := regrets.get(trial.id)) is None:
+            missing.append(trial)
+        else:
+            means = tried.setdefault((trial.environment, _policy_of(trial)), {})
+            means.setdefault(trial.name, []).append(regret)
+    best = {grid: _smallest(means, count) for grid, means in tried.items()}
+    return [t for t in missing if t.name in best.get((t.environment, _policy_of(t)), ())]
+
+
 def contender_grids(contenders: Iterable[Contender]) -> list[Grid]:
     """Return the grid of each contender that has something to tune, once for all datasets."""
     found = {
@@ -133,8 +155,8 @@ def grid_table(summary: Summary, problem: Problem, grids: Sequence[Grid]) -> Rep
             for value in values
         ]
         rows.append((grid.spec.name, tuple(entries)))
-    count = len(summary.cells[0].seeds)
-    seeds = "1 seed" if count == 1 else f"{count} seeds"
+    counts = sorted({n for choice in found.values() for n in choice.counts.values()})
+    seeds = "1 seed" if counts == [1] else f"{' or '.join(map(str, counts))} seeds"
     settings = " or ".join(dict.fromkeys(grid.setting for grid in grids))
     return ReportTable(
         caption=(
@@ -166,12 +188,25 @@ def edges(found: dict[str, Choice]) -> list[str]:
     return [f"{key} ({c.constant:g})" for key, c in found.items() if c.is_at_the_edge]
 
 
+def _smallest(regrets: dict[str, list[float]], count: int) -> list[str]:
+    """Return the names with the smallest means."""
+    return sorted(regrets, key=lambda name: fmean(regrets[name]))[:count]
+
+
+def _policy_of(trial: Trial) -> str:
+    """Return the policy of policy@value."""
+    return trial.name.rpartition("@")[0]
+
+
 def _choice(cells: dict[float, Cell], setting: str) -> Choice:
-    """Return the best of the cells of one policy on one problem."""
+    """Return the best of the cells of one policy on one problem, of those with the most seeds."""
     values = sorted(cells, reverse=True)
-    best = min(values, key=lambda value: (cells[value].mean, value))
+    most = max(len(cell.seeds) for cell in cells.values())
+    last = [value for value in values if len(cells[value].seeds) == most]
+    best = min(last, key=lambda value: (cells[value].mean, value))
     return Choice(
         constant=best,
+        counts={f"{value:g}": len(cells[value].seeds) for value in values},
         regrets={f"{value:g}": round(cells[value].mean, 2) for value in values},
         seeds=list(cells[best].seeds),
         rounds=cells[best].problem.horizon,
