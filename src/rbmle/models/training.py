@@ -32,7 +32,7 @@ class Replay:
     """
 
     steps: int = 40  # J
-    rate: float = 0.2  # η
+    rate: float = 0.4  # η
     average: float = 0.02
 
     def __post_init__(self) -> None:

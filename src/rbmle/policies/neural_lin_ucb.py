@@ -10,6 +10,7 @@ from rbmle.core.types import Contexts, Indices
 from rbmle.models.last_layer import LastLayer, LastLayerState
 from rbmle.models.network import Network
 from rbmle.models.regression import Regression
+from rbmle.models.training import Replay
 from rbmle.policies.base import ModelPolicy
 
 
@@ -22,7 +23,9 @@ class NeuralLinUCB(ModelPolicy[LastLayerState]):
 
     # The zero start's units come in pairs: as features they would say everything twice.
     model: Regression = field(
-        default_factory=lambda: Regression(network=Network(start="standard"), ridge=0.001)
+        default_factory=lambda: Regression(
+            network=Network(start="standard"), ridge=0.001, training=Replay(rate=0.2)
+        )
     )
     exploration: float = 1.0  # γ
     ridge: float = 1.0  # λ of the last layer
