@@ -209,6 +209,15 @@ def test_the_shipped_constants_are_of_known_grids_and_of_seeds_not_reported() ->
         assert choice.regrets.keys() == {f"{constant:g}" for constant in grid}
 
 
+def test_the_page_of_results_has_the_shipped_constants() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
+    rows = page.partition("\n## Constants\n")[2].splitlines()
+    for name in base.POLICIES:
+        chosen = [Tuned.shipped().choices.get(f"standard/{data}/{name}") for data in DATASETS]
+        values = [f"{choice.constant:g}" for choice in chosen if choice is not None]
+        assert not values or f"| {name} | {' | '.join(values)} |" in rows
+
+
 def test_a_study_says_where_its_constants_come_from() -> None:
     tuned = Tuned(choices={"standard/adult/neural-ucb": _choice(0.1)}, source="from mine.json")
     adult = Data(preprocessing="standard", name="adult")
