@@ -152,11 +152,8 @@ def test_a_greedy_choice_is_at_no_edge_as_nothing_lies_below_0() -> None:
 
 def test_finalists_alone_have_all_seeds_and_the_choice_is_among_them(tmp_path: Path) -> None:
     arguments = ["tune", "--dataset", "mushroom", "--policy", "lin-rbmle,lin-ucb", "--rounds", "60"]
-    result = CliRunner().invoke(
-        app,
-        [*arguments, "--seeds", "5", "--finalists", "2", "--executor", "serial"]
-        + ["--out", str(tmp_path)],
-    )
+    arguments += ["--seeds", "5", "--finalists", "2", "--executor", "serial"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "3 or 5 seeds" in result.output
     runs = list(Store(folder=tmp_path / "runs").all())
@@ -174,7 +171,9 @@ def test_finalists_alone_have_all_seeds_and_the_choice_is_among_them(tmp_path: P
         assert max(first[value] for value in last) <= min(
             first[value] for value in first if value not in last
         )
-        assert choice.regrets[f"{choice.constant:g}"] == min(choice.regrets[value] for value in last)
+        assert choice.regrets[f"{choice.constant:g}"] == min(
+            choice.regrets[value] for value in last
+        )
 
 
 def test_choices_are_read_as_they_were_written(tmp_path: Path) -> None:
