@@ -34,7 +34,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.trees import leaves
 from rbmle.engine.watching import ALLOWANCE, CLIP, COUNT, EXCESS, SQUARES, SUM, notice
 from rbmle.environments import Altered, Change, Coins, Environment
-from rbmle.models.watch import complete, deviation, fresh_watch
+from rbmle.models.watch import complete, deviation, fresh_watch, least_reward
 
 SWITCH = 200
 WORLD = Altered(world=Coins(chances=(0.1, 0.9), irrelevant=2), change=Change(begin=SWITCH))
@@ -65,6 +65,17 @@ def test_what_was_saved_without_deviations_is_completed() -> None:
     assert deviation(complete(np.array([2.0, 2.0, 4.0, 0.0]))) == 0.5
     watch = fresh_watch()
     assert complete(watch) is watch
+
+
+def test_the_least_reward_is_known_from_the_first_one_on() -> None:
+    """What was saved without it does not know it later either."""
+    watch, old = fresh_watch(), complete(np.array([2.0, 2.0, 4.0, 0.0, 2.0]))
+    assert least_reward(watch) == -np.inf
+    for reward in (0.5, -0.25, 1.0):
+        notice(watch, reward, 0.0, 0.0)
+        notice(old, reward, 0.0, 0.0)
+    assert least_reward(watch) == -0.25
+    assert least_reward(old) == -np.inf
 
 
 def test_the_excess_is_a_sum_of_clipped_standardised_shortfalls() -> None:

@@ -260,6 +260,23 @@ def test_the_replayed_ascent_is_that_of_a_dense_learner(likelihood: Likelihood, 
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli(), Mixture()])
+def test_a_promise_below_the_least_reward_counts_as_that_reward(likelihood: Likelihood) -> None:
+    """f(x_a; θ̂) is raised to the z with b′(z) = least where b′(f) is below it, and stays as it is elsewhere."""
+    model = Regression(network=double(width=4), likelihood=likelihood)
+    state = learned(model, rng(1).normal(size=(4, 2)), [1.0, 0.0, 1.0, 0.0], [0, 1, 0, 0])
+    contexts, key = disjoint(np.array([0.5, -1.0]), np.arange(2), 2), np.uint64(3)
+    learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE, reach=np.inf))
+    f = learner.predict(state, contexts)
+    free = learner.estimates(state, contexts, ALPHA, key, True)[0]
+    below = float(likelihood.mean(float(f.min()) - 1))
+    same = learner.estimates(state, contexts, ALPHA, key, True, below)[0]
+    np.testing.assert_array_equal(same, free)
+    z = float(f.max()) + 0.3
+    raised = learner.estimates(state, contexts, ALPHA, key, True, float(likelihood.mean(z)))[0]
+    np.testing.assert_allclose(raised - free, z - f, rtol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli(), Mixture()])
 def test_the_gain_at_a_maximiser_is_the_change_of_the_likelihood(likelihood: Likelihood) -> None:
     """With rewards b′(f(x; θ₀)), θ₀ maximises ℓ_λ: the twin stays there, and f is f(x_a; θ̃_a).
 

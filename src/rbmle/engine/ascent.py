@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.engine.compiled import call_scalar, kernel, part
+from rbmle.engine.exponential_family import natural
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows, Samples
 from rbmle.engine.local_copy import (
@@ -29,6 +30,12 @@ from rbmle.engine.replay import ascend
 
 # A plain 0 is of a type of its own, and every function would be compiled once more for it.
 ZERO = np.int64(0)
+
+
+@part
+def at_least(f: float, least: float, mean: int) -> float:
+    """Return f, or the z with b′(z) = least if f promises less than that."""
+    return f if call_scalar(mean, f) >= least else natural(mean, least)
 
 
 @part
@@ -91,6 +98,7 @@ def biased_ascent(
     potential: int,
     worth: float,
     reach: float,
+    least: float,
     bias_weights: Float[np.ndarray, " arms"],
     pull_weights: Float[np.ndarray, " arms"],
     key: np.uint64,
@@ -113,7 +121,8 @@ def biased_ascent(
     f(x_a; θ̃_a) is f(x_a; θ̂) + f(x_a; θ̃_a) − f(x_a; θ°), and ℓ_λ falls by the sum of
     b(f̃) − b(f°) − b′(f°)(f̃ − f°) and (mλ/2)‖θ̃_a − θ°‖²: from a maximiser θ°, where the terms of first
     order are nought, that is its change but for the network's own curvature times r − b′(f°).
-    The sum is estimated on the samples that were replayed.
+    The sum is estimated on the samples that were replayed. An f(x_a; θ̂) that promises less than `least` is
+    raised to it: no sample has put it there.
     """
     theta, rows, member_counts = net.theta, past.rows, past.member_counts
     steps, width = fit.steps, theta.first.shape[1]
@@ -131,7 +140,7 @@ def biased_ascent(
         base, norm = differentiated(net, contexts, a, h, delta)
         rise = fit.rate * bias_weights[a] * norm
         rises = steps * rise / (1.0 + rise)
-        bounds[a] = base + rises * (reach + rises)
+        bounds[a] = at_least(base, least, fit.mean) + rises * (reach + rises)
         estimates[a], gains[a] = bounds[a], 0.0
     order = np.argsort(-bounds)
     bar = -np.inf  # the largest index so far of an arm that was played
@@ -186,7 +195,7 @@ def biased_ascent(
 
         pull_of_step = math.log1p(fit.rate * fit.ridge * pull_weights[a])
         samples = Samples(out, local_rewards, count)
-        f_base = value(local, out, ZERO, h)
+        f_base = at_least(np.float64(value(local, out, ZERO, h)), least, fit.mean)
         twin = local_copy(local)
         if block == known_block:
             take_over(twin, known, known_places, features, used, steps, pull_of_step)

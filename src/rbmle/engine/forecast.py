@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from rbmle.engine.ascent import at_least
 from rbmle.engine.compiled import call_scalar, kernel, part
 from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Fit, Net, Past, Rows
@@ -47,6 +48,7 @@ def forecast(
     contexts: Rows,
     fit: Fit,
     bias: float,
+    least: float,
     key: np.uint64,
     estimates: Float[np.ndarray, " arms"],
     gains: Float[np.ndarray, " arms"],
@@ -116,5 +118,5 @@ def forecast(
         for j in range(count):
             length -= moves[j] * rises[j]
             bent += bends[j] * rises[j] * rises[j] / 2
-        estimates[a] = f_base + rise
+        estimates[a] = at_least(f_base, least, fit.mean) + rise
         gains[a] = -(seen / max(count, 1) * bent + fit.ridge / 2 * length)

@@ -10,12 +10,12 @@ from jaxtyping import Float
 
 from rbmle.engine.compiled import kernel
 
-SUM, SQUARES, COUNT, EXCESS, DEVIATIONS = range(5)  # places in `Watch`
+SUM, SQUARES, COUNT, EXCESS, DEVIATIONS, LEAST = range(6)  # places in `Watch`
 ALLOWANCE = 0.25  # deviations by which rewards may stay below, for as long as they like
 CLIP = 2.0  # deviations that a shortfall counts at most
 TINY = 1e-12
 
-Watch = Float[np.ndarray, " 5"]
+Watch = Float[np.ndarray, " 6"]
 
 
 @kernel
@@ -35,4 +35,5 @@ def notice(watch: Watch, reward: float, expected: float, alarm: float) -> bool:
     watch[SUM] += reward
     watch[SQUARES] += reward * reward
     watch[COUNT] += 1.0
+    watch[LEAST] = min(watch[LEAST], reward)
     return alarm > 0.0 and watch[EXCESS] > alarm

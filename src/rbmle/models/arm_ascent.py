@@ -60,10 +60,12 @@ class Biased(AroundRegression):
         alpha: float,
         key: np.uint64,
         worth: float,
+        least: float = -np.inf,
     ) -> tuple[Indices, Indices]:
         """Return f(x_a; θ̃_a), and ℓ_λ(F_t; θ̃_a) − ℓ_λ(F_t; θ̂), or zeros if that is worth nothing.
 
-        An arm's index is the first plus `worth` times the second. Arms that cannot have the largest index may
+        An arm's index is the first plus `worth` times the second. With a `Replay` model, an f(x_a; θ̂) that
+        promises less than `least` counts as that. Arms that cannot have the largest index may
         have an upper bound, and zero; where more than FEW arms share one block, a forecast of both, by which
         they are below the largest too, see `_pruned`.
         """
@@ -73,10 +75,10 @@ class Biased(AroundRegression):
             case FullBatch() as training:
                 return self._full(state, contexts, alpha, training)
             case _ if len(contexts) > FEW and len(state.net.ages) == state.net.features:
-                return self._pruned(state, contexts, alpha, key, worth)
+                return self._pruned(state, contexts, alpha, key, worth, least)
             case _:
                 rows = self.model.network.rows(contexts)
-                return self._replayed(state, rows, alpha, key, worth, self.ascent.reach)
+                return self._replayed(state, rows, alpha, key, worth, least, self.ascent.reach)
 
     def frozen(self, state: RegressionState) -> RegressionState:
         """Return the network and the history, which the ascent reads."""
@@ -98,6 +100,7 @@ class Biased(AroundRegression):
         alpha: float,
         key: np.uint64,
         worth: float,
+        least: float,
     ) -> tuple[Indices, Indices]:
         """Return the same, with the ascent left to arms that may still have the largest index.
 
@@ -109,7 +112,7 @@ class Biased(AroundRegression):
         past, rows, n = state.history.past, self.model.network.rows(contexts), len(contexts)
         bias = alpha / max(int(past.member_counts[0]), 1)
         estimates, gains = np.empty(n), np.empty(n)
-        forecast(state.net, past, rows, self._fit, bias, key, estimates, gains)
+        forecast(state.net, past, rows, self._fit, bias, least, key, estimates, gains)
         gains *= worth != 0
         foreseen = estimates + worth * gains
         foreseen[~np.isfinite(foreseen)] = np.inf  # which says nothing
@@ -117,7 +120,8 @@ class Biased(AroundRegression):
         is_taken = np.zeros(n, np.bool_)
         shortfall, best = 0.0, -np.inf
         while (among := np.flatnonzero(~is_taken & ~(foreseen < least))).size:
-            taken = self._replayed(state, rows_at(rows, among), alpha, key, worth, np.inf)
+            some = rows_at(rows, among)
+            taken = self._replayed(state, some, alpha, key, worth, least, np.inf)
             estimates[among], gains[among] = taken
             is_taken[among] = True
             found = estimates[among] + worth * gains[among]
@@ -133,6 +137,7 @@ class Biased(AroundRegression):
         alpha: float,
         key: np.uint64,
         worth: float,
+        least: float,
         reach: float,
     ) -> tuple[Indices, Indices]:
         model, past, n = self.model, state.history.past, len(rows.blocks)
@@ -141,9 +146,8 @@ class Biased(AroundRegression):
         counts = np.maximum(past.member_counts[rows.blocks], 1)
         weights = (alpha / counts, 1.0 / counts)
         estimates, gains = np.empty(n), np.zeros(n)
-        biased_ascent(
-            state.net, past, rows, fit, potential, worth, reach, *weights, key, estimates, gains
-        )
+        rules = (potential, worth, reach, least)
+        biased_ascent(state.net, past, rows, fit, *rules, *weights, key, estimates, gains)
         return estimates, gains
 
     def _full(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.engine.watching import COUNT, DEVIATIONS, EXCESS, SQUARES, SUM, Watch
+from rbmle.engine.watching import COUNT, DEVIATIONS, EXCESS, LEAST, SQUARES, SUM, Watch
 
 
 def fresh_watch() -> Watch:
@@ -11,7 +11,7 @@ def fresh_watch() -> Watch:
 
     The mean absolute deviation is ½, as large as that of rewards between 0 and 1 can be.
     """
-    return np.array([0.0, 1.0, 1.0, 0.0, 0.5])
+    return np.array([0.0, 1.0, 1.0, 0.0, 0.5, np.inf])
 
 
 def deviation(watch: Watch) -> float:
@@ -27,12 +27,22 @@ def deviation(watch: Watch) -> float:
     return float(watch[DEVIATIONS] / watch[COUNT])
 
 
+def least_reward(watch: Watch) -> float:
+    """Return the smallest reward so far; −∞ before any, and where it is not known."""
+    return float(watch[LEAST]) if watch[LEAST] < np.inf else -np.inf
+
+
 def complete(watch: Watch) -> Watch:
-    """Return what is known, also if it was saved without deviations: those of rewards of 0 and 1 are 2σ²."""
-    if len(watch) > DEVIATIONS:
+    """Return what is known, also if it was saved without deviations, or without the smallest reward.
+
+    The deviations of rewards of 0 and 1 are 2σ²; a smallest reward that was not kept stays unknown.
+    """
+    if len(watch) > LEAST:
         return watch
-    mean = watch[SUM] / watch[COUNT]
-    return np.append(watch, 2 * (watch[SQUARES] - watch[COUNT] * mean * mean))
+    if len(watch) <= DEVIATIONS:
+        mean = watch[SUM] / watch[COUNT]
+        watch = np.append(watch, 2 * (watch[SQUARES] - watch[COUNT] * mean * mean))
+    return np.append(watch, -np.inf)
 
 
 def check_alarm(alarm: float) -> None:

@@ -11,7 +11,7 @@ from rbmle.models.arm_ascent import ArmAscent, Biased
 from rbmle.models.printed import printed_model
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
-from rbmle.models.watch import deviation
+from rbmle.models.watch import deviation, least_reward
 from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Logarithm, Power, Schedule
 
@@ -23,13 +23,15 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
     θ̃_a is the output of gradient ascent on ℓ_λ(F_t; θ) + α(t) f(x_a; θ), Eq. (12), from the shared
     estimator θ̂, and α(t) = ν δ(t) growth(t), with δ(t) the mean absolute deviation of the rewards so far: one
     ν serves rewards of any size, and where nearly all are alike there is little to find. Both indices are
-    divided by what all arms share. An arm that cannot win has an upper bound of its index instead.
+    divided by what all arms share. An arm that cannot win has an upper bound of its index instead. Where θ̂
+    promises less than the smallest reward so far, which no reward can have taught it, it counts as that reward.
     """
 
     model: Regression = field(default_factory=Regression)
     bias: float = 0.03  # ν
     growth: Schedule = field(default_factory=Power)
     is_scaled: bool = True  # by δ(t), which is 1 in the paper
+    is_bounded: bool = True  # by the smallest reward so far; not in the paper
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"
     ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=12, rate=1 / 3))
@@ -48,7 +50,7 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
     @staticmethod
     def as_printed(*, bias: float = 0.1) -> "NeuralRBMLEGA":
         """Return Algorithm 1 to the letter, with the constants of the appendix; ν is of its grid."""
-        return NeuralRBMLEGA(model=printed_model(), bias=bias, is_scaled=False)
+        return NeuralRBMLEGA(model=printed_model(), bias=bias, is_scaled=False, is_bounded=False)
 
     @property
     def learner(self) -> Biased:
@@ -66,6 +68,7 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
         scale = alpha * self.zeta(t)
         worth = 1 / scale if by_likelihood else 0.0
         # One draw of samples for a round: at a given state the index is a function of the contexts.
-        f, gain = self.learner.estimates(state, contexts, alpha, np.uint64(t), worth)
+        least = least_reward(state.watch) if self.is_bounded else -np.inf
+        f, gain = self.learner.estimates(state, contexts, alpha, np.uint64(t), worth, least)
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.
         return f + gain / scale if by_likelihood else f

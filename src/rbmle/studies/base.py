@@ -159,12 +159,14 @@ class Plan:
         policy = self.tuned.policy(name, dataset, self.preprocessing)
         if self.is_faithful:
             return _as_printed(policy)
-        match name:  # the form of α(t) for which ν was tuned
+        match name:  # the index and the form of α(t) for which ν was tuned
             case "lin-rbmle":
                 policy = replace(policy, growth=Power(exponent=0.5))
-            case "neural-rbmle-ga" if self.preprocessing == "paper":
-                growth = Power(exponent=0.25)
-                policy = replace(policy, growth=growth, is_scaled=False, ascent=ASCENT)
+            case "neural-rbmle-ga":
+                policy = replace(policy, is_bounded=False)
+                if self.preprocessing == "paper":
+                    growth = Power(exponent=0.25)
+                    policy = replace(policy, growth=growth, is_scaled=False, ascent=ASCENT)
         if isinstance(policy.model, Regression):
             return replace(policy, model=LEARNERS.get(self.preprocessing, LEARNER))
         return replace(policy, model=replace(policy.model, alarm=0.0))
@@ -176,7 +178,9 @@ def _as_printed(policy: Any) -> Any:
         model = replace(policy.model, alarm=0.0)
         return replace(policy, model=model, growth=Power(exponent=0.5))
     policy = replace(policy, model=printed_model())
-    return replace(policy, is_scaled=False) if isinstance(policy, NeuralRBMLEGA) else policy
+    if isinstance(policy, NeuralRBMLEGA):
+        return replace(policy, is_scaled=False, is_bounded=False)
+    return policy
 
 
 def paper_page(summary: Summary, path: Path, title: str, note: str) -> None:
