@@ -276,6 +276,15 @@ def test_a_promise_below_the_least_reward_counts_as_that_reward(likelihood: Like
     np.testing.assert_allclose(raised - free, z - f, rtol=1e-6)
 
 
+def test_a_bernoulli_likelihood_needs_no_bound_on_its_promises() -> None:
+    """Also where all rewards so far are 1, which b′ comes near to only at infinity."""
+    policy = NeuralRBMLEGA(model=Regression(network=double(width=4), likelihood=Bernoulli()))
+    state = learned(policy.model, rng(1).normal(size=(2, 2)), [1.0, 1.0], [0, 1])
+    contexts = disjoint(np.array([0.5, -1.0]), np.arange(2), 2)
+    free = replace(policy, is_bounded=False).index(state, contexts, rng())
+    np.testing.assert_array_equal(policy.index(state, contexts, rng()), free)
+
+
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli(), Mixture()])
 def test_the_gain_at_a_maximiser_is_the_change_of_the_likelihood(likelihood: Likelihood) -> None:
     """With rewards b′(f(x; θ₀)), θ₀ maximises ℓ_λ: the twin stays there, and f is f(x_a; θ̃_a).

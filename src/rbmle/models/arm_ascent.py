@@ -116,10 +116,10 @@ class Biased(AroundRegression):
         gains *= worth != 0
         foreseen = estimates + worth * gains
         foreseen[~np.isfinite(foreseen)] = np.inf  # which says nothing
-        least = np.partition(foreseen, n - FEW)[n - FEW]
+        bar = np.partition(foreseen, n - FEW)[n - FEW]
         is_taken = np.zeros(n, np.bool_)
         shortfall, best = 0.0, -np.inf
-        while (among := np.flatnonzero(~is_taken & ~(foreseen < least))).size:
+        while (among := np.flatnonzero(~is_taken & ~(foreseen < bar))).size:
             some = rows_at(rows, among)
             taken = self._replayed(state, some, alpha, key, worth, least, np.inf)
             estimates[among], gains[among] = taken
@@ -127,7 +127,7 @@ class Biased(AroundRegression):
             found = estimates[among] + worth * gains[among]
             shortfall = max(shortfall, float((found - foreseen[among]).max()))
             best = max(best, float(found.max()))
-            least = best - MARGIN * shortfall
+            bar = best - MARGIN * shortfall
         return estimates, gains
 
     def _replayed(

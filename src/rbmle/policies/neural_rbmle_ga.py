@@ -68,7 +68,13 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
         scale = alpha * self.zeta(t)
         worth = 1 / scale if by_likelihood else 0.0
         # One draw of samples for a round: at a given state the index is a function of the contexts.
-        least = least_reward(state.watch) if self.is_bounded else -np.inf
+        least = self._least(state)
         f, gain = self.learner.estimates(state, contexts, alpha, np.uint64(t), worth, least)
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.
         return f + gain / scale if by_likelihood else f
+
+    def _least(self, state: RegressionState) -> float:
+        """Return what θ̂ promises at least; −∞ where the likelihood sees to it that it promises no less."""
+        low, high = self.rewards
+        least = least_reward(state.watch)
+        return least if self.is_bounded and low < least < high else -np.inf
