@@ -1,6 +1,7 @@
 """Every table and figure of the paper builds, and the commands that make them."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rbmle.cli import app
 from rbmle.core.errors import SettingError
 from rbmle.experiments import code
 from rbmle.experiments.store import Store
+from rbmle.models.training import Replay
 from rbmle.policies import POLICIES, NeuralRBMLEGA, NeuralRBMLEPC
 from rbmle.policies.specification import specified
 from rbmle.studies import (
@@ -23,6 +25,7 @@ from rbmle.studies import (
     base,
     figure_2,
     figure_3,
+    table_1,
     table_3,
     table_3_dense,
 )
@@ -187,8 +190,9 @@ def test_the_shipped_constants_are_of_known_grids_and_of_seeds_not_reported() ->
     shipped = Tuned.shipped()
     variants = {
         (each.key, each.dataset): each
-        for study in (figure_2, figure_3)
-        for each in study.contenders(Plan())
+        for found in (figure_2.contenders, figure_3.contenders, table_1.tried)
+        for each in found(Plan())
+        if each.key not in POLICIES
     }
     for key, choice in shipped.choices.items():
         preprocessing, dataset, name = key.split("/")
@@ -204,17 +208,41 @@ def test_the_shipped_constants_are_of_known_grids_and_of_seeds_not_reported() ->
             assert getattr(policy, CONSTANTS[name]) == choice.constant
         else:
             grid = variant.values
-            assert variant.policy.bias == choice.constant
+            assert getattr(variant.policy, variant.constant or "") == choice.constant
         assert choice.regrets.keys() == {f"{constant:g}" for constant in grid}
 
 
 def test_the_page_of_results_has_the_shipped_constants() -> None:
     page = (Path(__file__).parents[1] / "docs" / "results.md").read_text()
     rows = page.partition("\n## Constants\n")[2].splitlines()
-    for name in base.POLICIES:
-        chosen = [Tuned.shipped().choices.get(f"standard/{data}/{name}") for data in DATASETS]
-        values = [f"{choice.constant:g}" for choice in chosen if choice is not None]
-        assert not values or f"| {name} | {' | '.join(values)} |" in rows
+    shown: dict[str, list[str]] = {}
+    for each in table_1.contenders(Plan()):
+        if each.constant is not None:
+            rate = "" if each.key == each.name else ", η = 0.4"
+            value = f"{getattr(each.policy, each.constant):g}{rate}"
+            shown.setdefault(each.name, []).append(value)
+    for name, values in shown.items():
+        assert f"| {name} | {' | '.join(values)} |" in rows
+
+
+def test_the_rate_of_a_network_is_chosen_as_its_constant_is(tmp_path: Path) -> None:
+    arguments = ["tune", "--study", "table-1", "--dataset", "mushroom", "--policy", "neural-ucb"]
+    where = ["--rounds", "40", "--seeds", "1", "--executor", "serial", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, [*arguments, *where])
+    assert result.exit_code == 0, result.output
+    tuned = Tuned.read(tmp_path / "tuned.json")
+    keys = ["standard/mushroom/neural-ucb", "standard/mushroom/neural-ucb (rate 0.4)"]
+    assert sorted(tuned.choices) == keys
+    for best, rate in zip(keys, base.RATES, strict=True):
+        choices = {
+            key: replace(choice, regrets=dict.fromkeys(choice.regrets, float(key != best)))
+            for key, choice in tuned.choices.items()
+        }
+        plan = Plan(tuned=Tuned(choices=choices), only=("mushroom",), policies="neural-ucb")
+        (shown,) = plan.chosen(table_1.contenders(plan))
+        assert shown.name == "neural-ucb"
+        assert shown.policy.model.training == Replay(steps=100, rate=rate)
+        assert shown.policy.exploration == choices[best].constant
 
 
 def test_a_study_says_where_its_constants_come_from() -> None:

@@ -22,7 +22,7 @@ from rbmle.policies import NeuralRBMLEGA
 from rbmle.policies.schedules import Power
 from rbmle.studies.contender import Contender
 from rbmle.studies.published import DATASETS, HORIZONS, PAPER
-from rbmle.studies.tuned import GRID, Data, Tuned
+from rbmle.studies.tuned import GRID, Data, Tuned, constant_of
 
 POLICIES = (
     "neural-rbmle-ga",
@@ -36,17 +36,19 @@ POLICIES = (
 SEEDS = 10
 QUICK_DATASETS = ("adult", "magic", "mushroom", "shuttle")  # those that ship with the package
 QUICK_SEEDS, QUICK_ROUNDS = 2, 1000
-# Of ν, around what was best for each policy; the others have GRID.
+# Of ν, around what was best for each policy, down to greedy play; the others have GRID.
 GRIDS = {
-    "neural-rbmle-ga": (0.1, 0.03, 0.01, 0.003, 0.001),
-    "neural-rbmle-pc": (1e-3, 1e-4, 1e-5, 1e-6, 1e-7),
-    "neural-ucb": (0.1, 0.03, 0.01, 0.001, 0.0001),
-    "neural-ts": (0.1, 0.03, 0.01, 0.003, 0.001),
-    "deep-fpl": (1.0, 0.1, 0.01, 0.001, 0.00001),
+    "neural-rbmle-ga": (0.1, 0.03, 0.01, 0.0),
+    "neural-rbmle-pc": (1e-3, 1e-4, 1e-5, 0.0),
+    "neural-ucb": (0.1, 0.03, 0.01, 0.0),
+    "neural-ts": (0.1, 0.03, 0.01, 0.0),
+    "deep-fpl": (1.0, 0.1, 0.01, 0.0),
+    "lin-rbmle": (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0),  # as many as ν and η of a network
 }
 PRINTED_GRID = (1.0, 1e-1, 1e-3, 1e-5)  # of ν, in the appendix
 PAIRED = "paired"  # the preprocessing of policies as printed
-TRAINING = Replay(steps=100, rate=0.1)  # the paper's J, and the rate for which constants were tuned
+RATES = (0.1, 0.4)  # η; with preprocessing `standard` it is chosen as ν is, the first elsewhere
+TRAINING = Replay(steps=100, rate=RATES[0])  # with the paper's J
 # By preprocessing, the learner for which constants were tuned; it never forgets.
 LEARNER = Regression(training=TRAINING, alarm=0.0)
 LEARNERS = {"paper": replace(LEARNER, network=Network(start="standard"), ridge=0.001)}
@@ -96,7 +98,7 @@ class Plan:
         """Return those of the policies and datasets that were asked for, or raise SettingError."""
         names = [name.strip() for name in self.policies.split(",") if name.strip()]
         for given, known in (
-            (names, [each.key for each in contenders]),
+            (names, [name for each in contenders for name in (each.name, each.key)]),
             (self.only, [each.dataset for each in contenders]),
         ):
             if strange := [name for name in given if name not in known]:
@@ -105,13 +107,13 @@ class Plan:
         return [
             each
             for each in contenders
-            if each.key in (names or [each.key]) and each.dataset in (self.only or [each.dataset])
+            if not (names and {each.name, each.key}.isdisjoint(names))
+            and each.dataset in (self.only or [each.dataset])
         ]
 
     def tuned_to(self, contender: Contender) -> Contender:
         """Return a contender with the constant that was chosen for it; without one it is as it was."""
-        data = Data(preprocessing=self.preprocessing, name=contender.dataset)
-        value = self.tuned.constant(contender.key, data)
+        value = self.tuned.constant(contender.key, self._data(contender.dataset))
         return contender if value is None else contender.with_constant(value)
 
     def trials(self, contenders: Sequence[Contender]) -> list[Trial]:
@@ -131,28 +133,49 @@ class Plan:
     def note(self, summary: Summary) -> str:
         """Return how much was played, and where the constants come from."""
         rounds = sorted({problem.horizon for problem in summary.problems})
-        data = [
-            Data(preprocessing=self.preprocessing, name=problem.dataset)
-            for problem in summary.problems
-        ]
+        data = [self._data(problem.dataset) for problem in summary.problems]
         return (
             f"{len(self.seeds)} seeds, {' or '.join(f'{n:,}' for n in rounds)} rounds. "
             f"{self.tuned.origin(data)}"
         )
 
     def compared(self, datasets: tuple[str, ...]) -> list[Contender]:
-        """Return all seven policies on some datasets, each with its tuned constant."""
+        """Return all seven policies on some datasets, each with the constant and the rate that were chosen."""
+        by_policy: dict[tuple[str, str], list[Contender]] = {}
+        for each in self.tried(datasets):
+            by_policy.setdefault((each.dataset, each.name), []).append(each)
+        return [min(rated, key=self._tuned_regret) for rated in by_policy.values()]
+
+    def tried(self, datasets: tuple[str, ...]) -> list[Contender]:
+        """Return the same with every rate that they are tuned with, and the constant that was chosen for it."""
         return [
-            Contender(
-                name=name,
-                key=name,
-                dataset=dataset,
-                policy=self.policy(name, dataset),
-                values=PRINTED_GRID if self.is_faithful else GRIDS.get(name, GRID),
+            self.tuned_to(
+                Contender(
+                    name=name,
+                    key=name if rate == RATES[0] else f"{name} (rate {rate:g})",
+                    dataset=dataset,
+                    policy=policy if rate == RATES[0] else _at_rate(policy, rate),
+                    values=PRINTED_GRID if self.is_faithful else GRIDS.get(name, GRID),
+                )
             )
             for dataset in datasets
             for name in POLICIES
+            for policy in [self.policy(name, dataset)]
+            for rate in self._rates(policy)
         ]
+
+    def _rates(self, policy: Any) -> tuple[float, ...]:
+        """Return the rates that a policy is tuned with: several for a network that has a constant."""
+        is_tuned = isinstance(policy.model, Regression) and constant_of(type(policy)) is not None
+        return RATES if is_tuned and self.preprocessing == "standard" else RATES[:1]
+
+    def _tuned_regret(self, contender: Contender) -> float:
+        """Return the regret by which the constant of a contender was chosen; infinity if none was."""
+        return self.tuned.regret(contender.key, self._data(contender.dataset))
+
+    def _data(self, dataset: str) -> Data:
+        """Return a dataset as constants know it."""
+        return Data(preprocessing=self.preprocessing, name=dataset)
 
     def policy(self, name: str, dataset: str) -> Any:
         """Return a policy as the paper has it, with its tuned constant: J is 100, and it never forgets."""
@@ -170,6 +193,12 @@ class Plan:
         if isinstance(policy.model, Regression):
             return replace(policy, model=LEARNERS.get(self.preprocessing, LEARNER))
         return replace(policy, model=replace(policy.model, alarm=0.0))
+
+
+def _at_rate(policy: Any, rate: float) -> Any:
+    """Return a policy whose network takes steps of another length."""
+    training = replace(policy.model.training, rate=rate)
+    return replace(policy, model=replace(policy.model, training=training))
 
 
 def _as_printed(policy: Any) -> Any:
@@ -200,7 +229,7 @@ class Study:
     note: Callable[[Plan, Summary], str] = Plan.note
     skipped: Callable[[Plan], list[str]] = lambda _: []  # a line for all that cannot be played
     is_of_the_paper: bool = True  # the others have a folder of their own, and are not among `all`
-    contenders: Callable[[Plan], list[Contender]] | None = None  # None: it has nothing to tune
+    contenders: Callable[[Plan], list[Contender]] | None = None  # to tune; None: there is nothing
 
 
 def paper_study(
@@ -208,14 +237,15 @@ def paper_study(
     title: str,
     contenders: Callable[[Plan], list[Contender]],
     render: Callable[[Summary, Path, str], list[Path]],
+    tried: Callable[[Plan], list[Contender]] | None = None,
 ) -> Study:
-    """Return a study of the paper, whose trials are those of its contenders."""
+    """Return a study of the paper, whose trials are those of its contenders; they, or `tried`, can be tuned."""
     return Study(
         name=name,
         title=title,
         trials=lambda plan: plan.trials(contenders(plan)),
         render=render,
-        contenders=contenders,
+        contenders=tried or contenders,
     )
 
 

@@ -17,6 +17,11 @@ def contenders(plan: Plan) -> list[Contender]:
     return plan.compared(plan.datasets)
 
 
+def tried(plan: Plan) -> list[Contender]:
+    """Return the same with every rate of learning, of which the best is shown."""
+    return plan.tried(plan.datasets)
+
+
 def render(summary: Summary, out: Path, note: str) -> list[Path]:
     """Write the table in Markdown and LaTeX, ours beside the paper's, and all curves."""
     ours, beside = noted(mean_table(summary), note), noted(mean_table(summary, PAPER), note)
@@ -28,4 +33,4 @@ def render(summary: Summary, out: Path, note: str) -> list[Path]:
     ]
 
 
-TABLE_1 = paper_study("table-1", "Mean final regret", contenders, render)
+TABLE_1 = paper_study("table-1", "Mean final regret", contenders, render, tried)

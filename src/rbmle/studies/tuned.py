@@ -99,6 +99,11 @@ class Tuned:
         choice = self._choice(name, data)
         return None if choice is None else choice.constant
 
+    def regret(self, name: str, data: Data) -> float:
+        """Return the mean regret of what was chosen for a contender of a study; infinity if nothing was."""
+        choice = self._choice(name, data)
+        return float("inf") if choice is None else choice.regrets[f"{choice.constant:g}"]
+
     def check(self, data: Iterable[Data], policies: Iterable[str]) -> None:
         """Raise SettingError if nothing was tuned of what is asked for."""
         asked = [(name, each) for name in policies for each in data]
