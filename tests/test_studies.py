@@ -22,9 +22,9 @@ from rbmle.studies import (
     STUDIES,
     Plan,
     Tuned,
-    base,
     figure_2,
     figure_3,
+    paper_policies,
     table_1,
     table_3,
     table_3_dense,
@@ -42,7 +42,7 @@ from rbmle.studies.tuning import edges, grids
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make quick studies quicker still."""
-    monkeypatch.setattr(base, "QUICK_ROUNDS", 25)
+    monkeypatch.setattr("rbmle.studies.plan.QUICK_ROUNDS", 25)
     monkeypatch.setattr(table_3, "QUICK_ROUNDS", 15)
     monkeypatch.setattr(table_3_dense, "QUICK_UPDATED", (20, 40))
     monkeypatch.setattr(table_3_dense, "QUICK_INVERTED", (20, 40))
@@ -79,17 +79,17 @@ def test_every_study_builds_and_its_ids_are_unique(name: str) -> None:
 def test_the_tables_have_the_papers_size() -> None:
     """7 policies × 6 datasets × 10 seeds; Mushroom has 8,000 rounds."""
     plan = Plan()
-    assert (len(base.POLICIES), len(plan.datasets), len(plan.seeds)) == (7, 6, 10)
+    assert (len(paper_policies.POLICIES), len(plan.datasets), len(plan.seeds)) == (7, 6, 10)
     assert plan.horizon("mushroom") == 8000
     assert plan.horizon("adult") == 15_000
-    assert set(TABLE_1) == set(TABLE_2) == set(base.POLICIES)
+    assert set(TABLE_1) == set(TABLE_2) == set(paper_policies.POLICIES)
 
 
 def test_every_policy_is_tuned_on_the_same_grid() -> None:
     assert {1.0, 1e-1, 1e-3, 1e-5} <= set(GRID)  # the paper's
-    found = grids([specified(name) for name in base.POLICIES])
+    found = grids([specified(name) for name in paper_policies.POLICIES])
     assert [grid.spec.name for grid in found] == [
-        name for name in base.POLICIES if name != "bootstrapped-nn"
+        name for name in paper_policies.POLICIES if name != "bootstrapped-nn"
     ]  # which has no such constant
     assert {grid.values for grid in found} == {GRID}
     assert {grid.setting for grid in found} == {"bias", "exploration"}
@@ -107,7 +107,7 @@ def test_a_study_runs_and_writes_its_files(tmp_path: Path) -> None:
 
 
 def test_table_1_is_printed_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "QUICK_DATASETS", ("mushroom",))
+    monkeypatch.setattr("rbmle.studies.plan.QUICK_DATASETS", ("mushroom",))
     arguments = ["reproduce", "table-1", "--quick", "--executor", "serial", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
@@ -201,7 +201,10 @@ def test_the_shipped_constants_are_of_known_grids_and_of_seeds_not_reported() ->
         rivals = finalists if choice.counts else choice.regrets
         assert choice.regrets[f"{choice.constant:g}"] == min(choice.regrets[v] for v in rivals)
         assert not set(choice.seeds) & set(Plan().seeds)
-        grids = {"standard": base.GRIDS.get(name, GRID), "paired": base.PRINTED_GRID}
+        grids = {
+            "standard": paper_policies.GRIDS.get(name, GRID),
+            "paired": paper_policies.PRINTED_GRID,
+        }
         if (variant := variants.get((name, dataset))) is None:
             grid = grids.get(preprocessing, GRID)
             policy = shipped.policy(name, dataset, preprocessing)
@@ -233,7 +236,7 @@ def test_the_rate_of_a_network_is_chosen_as_its_constant_is(tmp_path: Path) -> N
     tuned = Tuned.read(tmp_path / "tuned.json")
     keys = ["standard/mushroom/neural-ucb", "standard/mushroom/neural-ucb (rate 0.4)"]
     assert sorted(tuned.choices) == keys
-    for best, rate in zip(keys, base.RATES, strict=True):
+    for best, rate in zip(keys, paper_policies.RATES, strict=True):
         choices = {
             key: replace(choice, regrets=dict.fromkeys(choice.regrets, float(key != best)))
             for key, choice in tuned.choices.items()

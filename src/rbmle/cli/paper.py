@@ -25,7 +25,7 @@ from rbmle.core.errors import SettingError
 
 if TYPE_CHECKING:
     from rbmle.experiments.trial import Trial
-    from rbmle.studies.base import Plan
+    from rbmle.studies.plan import Plan
     from rbmle.studies.tuning import Grid
 
 RESULTS = Path("results")
@@ -60,7 +60,7 @@ def reproduce(
     """Run a table or figure of the paper beside the published one, or a study of our own."""
     from rbmle.experiments.summary import summarise
     from rbmle.studies import MEASURED, STUDIES, Plan, Tuned, table_3
-    from rbmle.studies.base import PAIRED
+    from rbmle.studies.plan import PAIRED
 
     console = Console()
     names = [*STUDIES, *MEASURED]
@@ -136,7 +136,8 @@ def tune(
     from rbmle.experiments.report_table import markdown
     from rbmle.experiments.summary import summarise
     from rbmle.studies import tuning
-    from rbmle.studies.base import PAIRED, POLICIES, Plan
+    from rbmle.studies.paper_policies import POLICIES
+    from rbmle.studies.plan import PAIRED, Plan
     from rbmle.studies.tuned import Tuned
     from rbmle.studies.tuning import choices, edges, grid_tables, grids, tuning_trials
 

@@ -2,11 +2,12 @@
 
 from rbmle.studies import classical, pessimism, riverswim, section_3, table_3
 from rbmle.studies.bakeoff import BAKEOFF
-from rbmle.studies.base import Measurement, Plan, Study
+from rbmle.studies.base import Measurement, Study
 from rbmle.studies.figure_1 import FIGURE_1
 from rbmle.studies.figure_2 import FIGURE_2
 from rbmle.studies.figure_3 import FIGURE_3
 from rbmle.studies.figure_4 import FIGURE_4
+from rbmle.studies.plan import Plan
 from rbmle.studies.published import PAPER
 from rbmle.studies.table_1 import TABLE_1
 from rbmle.studies.table_2 import TABLE_2

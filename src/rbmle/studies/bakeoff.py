@@ -26,7 +26,8 @@ from rbmle.experiments.trial import Trial
 from rbmle.policies import POLICIES, REFERENCES
 from rbmle.policies.rivals import RIVALS
 from rbmle.policies.specification import Specification, specifications, specified
-from rbmle.studies.base import Plan, Study, noted
+from rbmle.studies.base import Study, noted
+from rbmle.studies.plan import Plan
 
 PMLB = (
     "banana",

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from rbmle.experiments.figures import panel_figure
 from rbmle.experiments.summary import Summary
-from rbmle.studies.base import Plan, paper_study
+from rbmle.studies.base import paper_study
 from rbmle.studies.contender import Contender
+from rbmle.studies.plan import Plan
 
 
 def contenders(plan: Plan) -> list[Contender]:

@@ -8,8 +8,9 @@ from rbmle.experiments.summary import Summary
 from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood, Mixture
 from rbmle.models.training import Replay
 from rbmle.policies import NeuralRBMLEGA
-from rbmle.studies.base import Plan, paper_study
+from rbmle.studies.base import paper_study
 from rbmle.studies.contender import Contender
+from rbmle.studies.plan import Plan
 
 GA = "neural-rbmle-ga"
 LIKELIHOODS: tuple[Likelihood, ...] = (Gaussian(), Bernoulli(), Mixture())

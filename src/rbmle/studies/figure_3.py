@@ -6,8 +6,9 @@ from pathlib import Path
 from rbmle.experiments.figures import panel_figure
 from rbmle.experiments.summary import Summary
 from rbmle.policies import Power
-from rbmle.studies.base import Plan, paper_study
+from rbmle.studies.base import paper_study
 from rbmle.studies.contender import Contender
+from rbmle.studies.plan import Plan
 
 GA = "neural-rbmle-ga"
 # What ν is tuned on for each exponent: α is of the same size after some thousand rounds.

@@ -7,8 +7,9 @@ from rbmle.experiments.figures import panel_figure
 from rbmle.experiments.report_table import latex, markdown
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.tables import mean_table
-from rbmle.studies.base import Plan, noted, paper_study
+from rbmle.studies.base import noted, paper_study
 from rbmle.studies.contender import Contender
+from rbmle.studies.plan import Plan
 from rbmle.studies.published import PAPER
 
 

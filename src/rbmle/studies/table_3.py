@@ -11,9 +11,9 @@ from rbmle.core.policy import Policy
 from rbmle.experiments.report_table import Entry, ReportTable, latex, markdown
 from rbmle.experiments.summary import policy_title
 from rbmle.policies import NeuralRBMLEGA, NeuralTS, NeuralUCB
-from rbmle.studies.base import LEARNER
 from rbmle.studies.measurements import JSONRecord, kept
 from rbmle.studies.milliseconds import milliseconds
+from rbmle.studies.paper_policies import LEARNER
 from rbmle.studies.progress import watched
 from rbmle.studies.published import TABLE_3 as PUBLISHED
 from rbmle.studies.step_time import ARMS, FEATURES, FILLED, SEED, WIDTH, Clock, TimedExact, timed

@@ -12,8 +12,8 @@ from rbmle.experiments.summary import Cell, Problem, Summary
 from rbmle.experiments.trial import Run, Trial
 from rbmle.policies.settings import has_setting, split
 from rbmle.policies.specification import Specification
-from rbmle.studies.base import Plan
 from rbmle.studies.contender import Contender
+from rbmle.studies.plan import Plan
 from rbmle.studies.tuned import FIELDS, FIRST_SEED, GRID, Choice, choice_key, constant_of
 
 FIRST_LOOK = 3  # seeds that every value is tried on where only the best of a grid have all
