@@ -220,20 +220,23 @@ def test_the_index_of_ga_is_line_8_of_algorithm_1() -> None:
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli(), Mixture()])
-@pytest.mark.parametrize("depth", [2, 3])
-def test_the_replayed_ascent_is_that_of_a_dense_learner(likelihood: Likelihood, depth: int) -> None:
+@pytest.mark.parametrize(("depth", "features"), [(2, 2), (3, 2), (2, 30), (3, 30)])
+def test_the_replayed_ascent_is_that_of_a_dense_learner(
+    likelihood: Likelihood, depth: int, features: int
+) -> None:
     """f(x_a; θ̂) + f(x_a; θ̃_a) − f(x_a; θ°), and −(n/J) Σ D_b(f̃, f°) − (mλ/2)‖θ̃_a − θ°‖².
 
     D_b(f̃, f°) = b(f̃) − b(f°) − b′(f°)(f̃ − f°), over the samples that were replayed. θ° takes the
-    steps of θ̃_a without the bias.
+    steps of θ̃_a without the bias. With many features the engine takes its steps in the span of the contexts.
     """
     key, b, mean = np.uint64(3), likelihood.b, likelihood.mean
     model = Regression(network=double(width=4, depth=depth), likelihood=likelihood, ridge=2.0)
-    X, r, blocks = rng(1).normal(size=(4, 2)), [1.0, 0.0, 1.0, 0.0], [0, 1, 0, 0]
+    X = rng(1).normal(size=(4, features)) * (2 / features) ** 0.5
+    r, blocks = [1.0, 0.0, 1.0, 0.0], [0, 1, 0, 0]
     state = learned(model, X, r, blocks)
     for part in state.net.theta:
         part += 0.2 * rng(5).normal(size=part.shape)
-    contexts = disjoint(np.array([0.5, -1.0]), np.arange(2), 2)
+    contexts = disjoint(np.resize([0.5, -1.0], features), np.arange(2), features)
 
     def f(theta: np.ndarray, x: Contexts) -> float:
         return float(value(model.network, state.net, theta, x)[0])

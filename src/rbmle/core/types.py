@@ -27,7 +27,7 @@ class Encoding(StrEnum):
 class Rows(NamedTuple):
     """Sparse contexts; row i has `lengths[i]` entries from `starts[i]` on, in block `blocks[i]`.
 
-    Rows may share entries: the disjoint encoding is one vector in many blocks.
+    Rows may share entries: the disjoint encoding is one vector in many blocks. A row has no index twice.
     """
 
     starts: Int[np.ndarray, " n"]

@@ -6,16 +6,18 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.engine.compiled import call_scalar, kernel, part
-from rbmle.engine.exponential_family import natural
-from rbmle.engine.hashing import below, mix
-from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows, Samples
-from rbmle.engine.local_copy import (
+from rbmle.engine.context_span import (
+    begin_block,
     distance_squared,
-    gather,
+    empty_span,
+    include,
     local_copy,
     pull_all,
-    take_over,
+    pull_row,
 )
+from rbmle.engine.exponential_family import natural
+from rbmle.engine.hashing import below, mix
+from rbmle.engine.layout import Fit, Net, Past, Rows, Samples
 from rbmle.engine.network import (
     TOLERANCE,
     climb,
@@ -124,96 +126,58 @@ def biased_ascent(
     The sum is estimated on the samples that were replayed. An f(x_a; θ̂) that promises less than `least` is
     raised to it: no sample has put it there.
     """
-    theta, rows, member_counts = net.theta, past.rows, past.member_counts
-    steps, width = fit.steps, theta.first.shape[1]
-    places = np.full(net.features, -1, np.int32)
-    h = np.empty_like(theta.biases)
+    rows, member_counts, steps = past.rows, past.member_counts, fit.steps
+    h = np.empty_like(net.theta.biases)
     delta = np.empty_like(h)
-    picks = np.empty(steps, np.int64)
     twins = np.empty(steps)  # f° of the samples
-    known, known_block = net, -1  # the twin of an arm, and its block
-    known_places = np.full(net.features, -1, np.int32)
-    known_features = places[:0]
+    # Context 0 of the span is x_a, the others are the samples in the order of the steps.
+    span = empty_span(net, rows, steps + 1)
+    rewards = np.zeros(steps + 1)
+    picks, arm = np.empty(steps, np.int64), np.empty(1, np.int64)
+    twin, block, used = span.net, -1, 0
     n = contexts.blocks.shape[0]
     bounds = np.empty(n)
     for a in range(n):
-        base, norm = differentiated(net, contexts, a, h, delta)
+        f, norm = differentiated(net, contexts, a, h, delta)
         rise = fit.rate * bias_weights[a] * norm
         rises = steps * rise / (1.0 + rise)
-        bounds[a] = at_least(base, least, fit.mean) + rises * (reach + rises)
+        bounds[a] = at_least(f, least, fit.mean) + rises * (reach + rises)
         estimates[a], gains[a] = bounds[a], 0.0
     order = np.argsort(-bounds)
     bar = -np.inf  # the largest index so far of an arm that was played
     for a in order:
         if bounds[a] < bar:
             return
-        block = contexts.blocks[a]
-        count = steps if member_counts[block] > 0 else 0
-        entries = np.int64(contexts.lengths[a])
-        for j in range(count):
-            bits = mix(mix(key, block), j)
-            picks[j] = past.members[past.member_starts[block] + below(bits, member_counts[block])]
-            entries += rows.lengths[picks[j]]
-        most = min(entries, net.features)
-        features = np.empty(most, np.int32)
-        local = Net(
-            Parameters(
-                np.empty((most, width), theta.first.dtype),
-                theta.hidden.copy(),
-                theta.output.copy(),
-                theta.biases.copy(),
-                theta.shift.copy(),
-            ),
-            Parameters(
-                np.empty((most, width), theta.first.dtype),
-                net.start.hidden,
-                net.start.output,
-                net.start.biases,
-                net.start.shift,
-            ),
-            np.zeros(most),
-            np.zeros(1),
-            ZERO,
-            net.scale,
-            net.biased,
-        )
-        # Local context 0 is x_a, the others are the samples in the order of the steps.
-        out = Rows(
-            np.zeros(count + 2, rows.starts.dtype),
-            np.empty(count + 1, rows.lengths.dtype),
-            np.zeros(count + 1, rows.blocks.dtype),
-            np.empty(entries, rows.indices.dtype),
-            np.empty(entries, rows.values.dtype),
-        )
-        local_rewards = np.empty(count + 1)
-        used = gather(net, contexts, a, ZERO, places, features, local, out, ZERO)
-        for j in range(count):
-            used = gather(net, rows, picks[j], used, places, features, local, out, j + 1)
-            local_rewards[j + 1] = past.rewards[picks[j]]
-        for place in range(used):
-            places[features[place]] = -1
-
+        count = steps if member_counts[contexts.blocks[a]] > 0 else 0
         pull_of_step = math.log1p(fit.rate * fit.ridge * pull_weights[a])
-        samples = Samples(out, local_rewards, count)
-        f_base = at_least(np.float64(value(local, out, ZERO, h)), least, fit.mean)
-        twin = local_copy(local)
-        if block == known_block:
-            take_over(twin, known, known_places, features, used, steps, pull_of_step)
-        else:
+        is_pulled = steps * pull_of_step > TOLERANCE
+        samples = Samples(span.rows, rewards, count)
+        if contexts.blocks[a] != block:
+            block = contexts.blocks[a]
+            used = begin_block(net, block, span)
+            for j in range(count):
+                bits = mix(mix(key, block), j)
+                at = past.member_starts[block] + below(bits, member_counts[block])
+                picks[j] = past.members[at]
+                rewards[j + 1] = past.rewards[picks[j]]
+            used = include(net, rows, picks[:count], rows, is_pulled, span, used, 1)
+            twin = local_copy(span.net)
             biased_steps(twin, samples, fit, 0.0, pull_of_step, used)
             for j in range(count if potential != 0 else 0):
-                twins[j] = value(twin, out, j + 1, h)
-            for feature in known_features:
-                known_places[feature] = -1
-            known, known_block, known_features = twin, block, features[:used]
-            for place in range(used):
-                known_places[features[place]] = place
-        biased_steps(local, samples, fit, bias_weights[a], pull_of_step, used)
+                twins[j] = value(twin, span.rows, j + 1, h)
+        arm[0] = a
+        size = include(net, contexts, arm, rows, is_pulled, span, used, 0)
+        if size > used:  # a direction of x_a alone, along which the twin takes no step
+            keep = net.theta.first.dtype.type(math.exp(-steps * pull_of_step))
+            pull_row(twin, span.net, used, keep)
+        local = local_copy(span.net)
+        f_base = at_least(np.float64(value(local, span.rows, ZERO, h)), least, fit.mean)
+        biased_steps(local, samples, fit, bias_weights[a], pull_of_step, size)
         if potential != 0:
             weight = member_counts[block] / max(count, 1)
-            gains[a] = -weight * divergence(local, twins, out, count, fit.mean, potential)
-            gains[a] -= fit.ridge / 2 * distance_squared(local, twin, used)
-        rise = value(local, out, ZERO, h) - value(twin, out, ZERO, h)
+            gains[a] = -weight * divergence(local, twins, span.rows, count, fit.mean, potential)
+            gains[a] -= fit.ridge / 2 * distance_squared(local, twin, size)
+        rise = value(local, span.rows, ZERO, h) - value(twin, span.rows, ZERO, h)
         estimates[a] = f_base + rise
         # No more than its bound, so that arms with equal contexts are treated alike; and not by an arm that was
         # never played, so that a new one leaves the indices of the others as they were.
