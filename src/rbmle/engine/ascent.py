@@ -30,8 +30,8 @@ from rbmle.engine.network import (
 )
 from rbmle.engine.replay import ascend
 
-# A plain 0 is of a type of its own, and every function would be compiled once more for it.
-ZERO = np.int64(0)
+# Places in a span. A plain 0 is of a type of its own, and every function would be compiled once more for it.
+ZERO, FIRST_SAMPLE = np.int64(0), np.int64(1)
 
 
 @part
@@ -160,13 +160,13 @@ def biased_ascent(
                 at = past.member_starts[block] + below(bits, member_counts[block])
                 picks[j] = past.members[at]
                 rewards[j + 1] = past.rewards[picks[j]]
-            used = include(net, rows, picks[:count], rows, is_pulled, span, used, 1)
+            used = include(net, rows, picks[:count], rows, is_pulled, span, used, FIRST_SAMPLE)
             twin = local_copy(span.net)
             biased_steps(twin, samples, fit, 0.0, pull_of_step, used)
             for j in range(count if potential != 0 else 0):
                 twins[j] = value(twin, span.rows, j + 1, h)
         arm[0] = a
-        size = include(net, contexts, arm, rows, is_pulled, span, used, 0)
+        size = include(net, contexts, arm, rows, is_pulled, span, used, ZERO)
         if size > used:  # a direction of x_a alone, along which the twin takes no step
             keep = net.theta.first.dtype.type(math.exp(-steps * pull_of_step))
             pull_row(twin, span.net, used, keep)
