@@ -61,6 +61,14 @@ def empty_span(net: Net, past_rows: Rows, count: int) -> Span:
     return Span(local_net(net, most), rows, np.empty((count, most)), sources, places, scattered)
 
 
+@inlined
+def pull_row(net: Net, from_net: Net, row: int, keep: float) -> None:
+    """Write θ₀ + keep · (θ − θ₀) to a row of W_1, with θ of another network or of this one."""
+    for u in range(net.theta.first.shape[1]):
+        start = from_net.start.first[row, u]
+        net.theta.first[row, u] = start + keep * (from_net.theta.first[row, u] - start)
+
+
 @part
 def begin_block(net: Net, block: int, span: Span) -> int:
     """Return how many directions a span has before any context: none, or all features where these are FEW."""
@@ -69,11 +77,14 @@ def begin_block(net: Net, block: int, span: Span) -> int:
     theta, start = span.net.theta.first, span.net.start.first
     for feature in range(net.features):
         row = block * net.features + feature
-        keep = theta.dtype.type(math.exp(net.clock[0] - net.ages[row]))
+        owed = net.clock[0] - net.ages[row]
+        keep = theta.dtype.type(math.exp(owed) if owed < 0.0 else 1.0)
         for u in range(theta.shape[1]):
-            first = net.start.first[row, u]
-            start[feature, u] = first
-            theta[feature, u] = first + keep * (net.theta.first[row, u] - first)
+            start[feature, u] = net.start.first[row, u]
+        for u in range(theta.shape[1]):
+            theta[feature, u] = net.theta.first[row, u]
+        if keep < 1:
+            pull_row(span.net, span.net, feature, keep)
     return net.features
 
 
@@ -214,14 +225,6 @@ def pull_all(net: Net, used: int, log_keep: float) -> None:
     keep = net.theta.first.dtype.type(math.exp(log_keep))
     for row in range(used):
         pull_row(net, net, row, keep)
-
-
-@part
-def pull_row(net: Net, from_net: Net, row: int, keep: float) -> None:
-    """Write θ₀ + keep · (θ − θ₀) to a row of W_1, with θ of another network or of this one."""
-    for u in range(net.theta.first.shape[1]):
-        start = from_net.start.first[row, u]
-        net.theta.first[row, u] = start + keep * (from_net.theta.first[row, u] - start)
 
 
 @part
