@@ -1,4 +1,4 @@
-"""The arm-specific ascent of NeuralRBMLE-GA: from the shared base, over a copy of what it touches."""
+"""The arm-specific ascent of NeuralRBMLE-GA: from the shared base, in the span of its contexts."""
 
 import math
 
