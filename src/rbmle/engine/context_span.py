@@ -11,7 +11,7 @@ from rbmle.engine.layout import Net, Parameters, Rows
 from rbmle.engine.network import enter, square
 from rbmle.engine.replay import pull
 
-FEW = 28  # features: steps over all of them are as fast as steps over a span
+FEW_FEATURES = 28  # of a block: steps over all of them are as fast as steps over a span
 NEGLIGIBLE = 1e-6  # of ‖x‖²: with less than that outside a span, a context is taken to be inside
 
 
@@ -46,7 +46,7 @@ class Span(NamedTuple):
 @part
 def empty_span(net: Net, past_rows: Rows, count: int) -> Span:
     """Return a span with room for some contexts, and for as many directions as these have."""
-    most = net.features if net.features <= FEW else count
+    most = net.features if net.features <= FEW_FEATURES else count
     rows = Rows(
         np.empty(count + 1, past_rows.starts.dtype),
         np.zeros(count, past_rows.lengths.dtype),
@@ -71,8 +71,8 @@ def pull_row(net: Net, from_net: Net, row: int, keep: float) -> None:
 
 @part
 def begin_block(net: Net, block: int, span: Span) -> int:
-    """Return how many directions a span has before any context: none, or all features where these are FEW."""
-    if net.features > FEW:
+    """Return how many directions a span has before any context: none, or all features where these are few."""
+    if net.features > FEW_FEATURES:
         return 0
     theta, start = span.net.theta.first, span.net.start.first
     for feature in range(net.features):
@@ -119,7 +119,7 @@ def include_one(
     """
     starts, lengths, _, indices, values = span.rows
     first, end, at = rows.starts[i], rows.starts[i] + rows.lengths[i], starts[j]
-    if net.features <= FEW:  # these are the directions
+    if net.features <= FEW_FEATURES:  # these are the directions
         for e in range(first, end):
             indices[at + e - first] = rows.indices[e]
             values[at + e - first] = rows.values[e]
