@@ -41,6 +41,7 @@ from rbmle.service.log.records import (
     kind_of,
 )
 from rbmle.service.log.writer import Writer
+from rbmle.service.notices import Notice, by_urgency
 from rbmle.service.statistics.days import Days
 
 STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
@@ -94,6 +95,11 @@ class FrontEnd:
     def days(self) -> Days:
         """Return what the learner has counted day by day."""
         return self._follower.days
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Return what the operator should know now, the most urgent first."""
+        return by_urgency(list(self.report.notices))
 
     @property
     def problem(self) -> str | None:

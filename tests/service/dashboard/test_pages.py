@@ -3,6 +3,7 @@
 import pytest
 
 from rbmle.service.log.records import Play
+from rbmle.service.notices import Notice
 from rbmle.service.statistics import Statistics
 from tests.browser import CHROMIUM, DESK, PHONE, Browser
 from tests.service.dashboard.samples import (
@@ -119,6 +120,23 @@ def test_a_log_that_cannot_be_written_is_told_until_it_can(browser: Browser) -> 
         assert "free space" in banner
         source.shown = overview_of(busy())
         browser.wait("document.querySelector('[role=alert]').hidden")
+
+
+@needs_chromium
+def test_notices_come_and_go(browser: Browser) -> None:
+    losing = Notice(code="losing", level="alarm", title="It loses.", text=NASTY, since=0)
+    reset = Notice(code="model-reset", level="info", title="The model was reset.")
+    source = Fake(overview_of(busy(), notices=[losing, reset]))
+    banners = "[...document.querySelectorAll('#notices .banner')].map(e => e.innerText.trim())"
+    with shown(browser, source):
+        assert browser.run(banners) == [
+            f"It loses. {NASTY} Since 1970-01-01 00:00 UTC.",
+            "The model was reset.",
+        ]
+        source.shown = overview_of(busy(), notices=[reset])
+        browser.wait("document.querySelectorAll('#notices .banner').length == 1")
+        assert browser.run(banners) == ["The model was reset."]
+        assert browser.problems() == []
 
 
 @needs_chromium

@@ -3,12 +3,25 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.http.metrics import Metrics
-from tests.services import Service, learned, offer, rank, reward, running, small_start
+from rbmle.service.learning.report import Report
+from rbmle.service.learning.standing_by import REPORT
+from rbmle.service.notices import Notice
+from tests.services import (
+    Service,
+    learned,
+    offer,
+    rank,
+    reward,
+    running,
+    small_start,
+    wait_until,
+)
 
 
 def figures(metrics: Metrics) -> dict[str, float]:
@@ -58,3 +71,20 @@ def test_the_process_is_measured(service: Service) -> None:
     found = figures(Metrics(service))
     for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
         assert found[f"process_{name}"] > 0
+
+
+def test_notices_of_the_learner_are_shown_by_code_the_most_urgent_first(service: Service) -> None:
+    notices = [
+        Notice(code="model-reset", level="info", title="The model was reset."),
+        Notice(code="losing", level="alarm", title="The policy earns less than the baseline."),
+    ]
+    service.learner.stop()
+    service._thread.join()
+    service.learner.publications.put(
+        REPORT, msgspec.msgpack.encode(Report(time=0, notices=notices))
+    )
+    wait_until(lambda: bool(service.notices))
+    assert [notice.code for notice in service.notices] == ["losing", "model-reset"]
+    found = figures(Metrics(service))
+    assert found["rbmle_notices|losing|alarm"] == 1
+    assert found["rbmle_notices|model-reset|info"] == 1

@@ -8,6 +8,7 @@ from rbmle.service.access.keys import Scope
 from rbmle.service.access.throttle import Throttle
 from rbmle.service.dashboard.dates import counted, told
 from rbmle.service.learning.events import Counts
+from rbmle.service.notices import Notice
 from rbmle.service.statistics import StatisticsSummary
 from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.days import Days
@@ -40,6 +41,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     latency_p99_seconds: float | None = None
     requests: dict[str, int] = {}  # by kind
     errors: dict[str, int] = {}  # by kind
+    notices: list[Notice] = []  # what the operator should know, the most urgent first
     days: Days = msgspec.field(default_factory=Days)  # what ranges of dates are made of
     dates: str = ""  # of which dates this is; empty: it is of no such range
 

@@ -6,6 +6,7 @@ from rbmle.service.dashboard import words
 from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.lifts import Lifts, lifts_of
 from rbmle.service.dashboard.overview import Overview
+from rbmle.service.notices import Level, Notice
 from rbmle.service.statistics import BINS, StatisticsSummary
 from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.estimates import Comparison, Estimate
@@ -28,6 +29,18 @@ class TableCell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 TableRows = list[list[TableCell]]
 
 
+class Banner(msgspec.Struct, frozen=True, kw_only=True):
+    """A notice as the page shows it."""
+
+    tone: str  # bad, warn or plain
+    title: str
+    text: str
+    since: str  # empty: not known
+
+
+TONES: dict[Level, str] = {"alarm": "bad", "warning": "warn", "info": "plain"}
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent to the page: the overview, and what is written where."""
 
@@ -36,6 +49,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     texts: dict[str, str]
     tables: dict[str, TableRows]
     flags: dict[str, bool]  # what is to be seen
+    notices: list[Banner]
     tone: str  # of the verdict
     bars: list[float]  # heights of the histogram, in percent
 
@@ -76,9 +90,15 @@ def view(overview: Overview, range: str = ALL) -> View:
             "has_reason": bool(head.why),
             "is_log_broken": overview.log_unavailable_since is not None,
         },
+        notices=[_banner(notice) for notice in overview.notices],
         tone=head.tone,
         bars=[100 * count / highest for count in summary.propensities],
     )
+
+
+def _banner(notice: Notice) -> Banner:
+    since = "" if notice.since is None else f"Since {words.clock(notice.since)}."
+    return Banner(tone=TONES[notice.level], title=notice.title, text=notice.text, since=since)
 
 
 def _cards(overview: Overview) -> dict[str, str]:

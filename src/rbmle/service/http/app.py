@@ -169,4 +169,5 @@ def _overview(service: FrontEnd, metrics: Metrics) -> Overview:
         requests=dict(metrics.requests),
         errors=dict(metrics.errors),
         days=service.days,
+        notices=service.notices,
     )

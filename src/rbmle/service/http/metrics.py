@@ -83,6 +83,12 @@ class _Live(Collector):
         total = settled * (report.summary.played.ips.value or 0.0)
         text = "Final rewards of slots, sent or by default"
         yield SummaryMetricFamily("rbmle_reward", text, settled, total)
+        notices = GaugeMetricFamily(
+            "rbmle_notices", "Notices that hold now", labels=["code", "level"]
+        )
+        for (code, level), count in Counter((n.code, n.level) for n in service.notices).items():
+            notices.add_metric([code, level], count)
+        yield notices
         commits = service.writer.timings.histogram
         yield HistogramMetricFamily(
             "rbmle_commit_seconds", "Time of a transaction", _buckets(commits), commits.seconds

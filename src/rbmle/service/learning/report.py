@@ -3,6 +3,7 @@
 import msgspec
 
 from rbmle.service.learning.events import Counts
+from rbmle.service.notices import Notice
 from rbmle.service.statistics import StatisticsSummary
 
 DAYS = "days"  # the name of the publication of what was counted day by day
@@ -24,4 +25,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unavailable_why: str = ""
     broken: str = ""  # why it has stopped, and will not go on
     has_slots: bool = False  # an event that it has read since its start has slots
+    notices: list[Notice] = []  # what the operator should know
     learner: str = ""  # the machine, the folder and the process that wrote it

@@ -28,9 +28,27 @@
       place.hidden = !view.flags[place.dataset.show];
     }
     byId("verdict").dataset.tone = view.tone;
+    showNotices(view.notices);
     for (const place of document.querySelectorAll("[data-rows]")) showRows(place);
     showHistogram(view.bars);
     if (CHARTS) showCharts(view.overview.summary);
+  }
+
+  function showNotices(notices) {
+    const text = JSON.stringify(notices);
+    if (written.get("notices") === text) return; // a banner that is written again is read out again
+    written.set("notices", text);
+    byId("notices").replaceChildren(...notices.map(banner));
+  }
+
+  function banner(notice) {
+    const box = document.createElement("div");
+    box.className = `banner ${notice.tone}`;
+    box.setAttribute("role", notice.tone === "bad" ? "alert" : "status");
+    const title = document.createElement("strong");
+    title.textContent = notice.title;
+    box.append(title, ` ${notice.text} `, span("note", notice.since));
+    return box;
   }
 
   function showRows(place) {
