@@ -18,6 +18,7 @@ from rbmle.core.types import Contexts, Indices, Observation
 from rbmle.environments import (
     ALTERATIONS,
     COINS,
+    EVERYDAY,
     SYNTHETIC,
     Altered,
     BernoulliNoise,
@@ -25,8 +26,10 @@ from rbmle.environments import (
     Classification,
     Coins,
     Environment,
+    Everyday,
     GaussianNoise,
     Synthetic,
+    gap_closed,
     problem,
 )
 from rbmle.environments.reward_functions import Cosine, InnerProduct, Quadratic
@@ -68,6 +71,10 @@ KEEPERS: dict[str, tuple[Environment, list[Environment]]] = {
             ],
         )
         for name, world in COINS.items()
+    },
+    **{
+        name: (world, [*(other for other in EVERYDAY.values() if other != world), replace(world)])
+        for name, world in EVERYDAY.items()
     },
     **{
         world.settings["name"]: (world, [DIGITS, *(other for other in CHANGED if other != world)])
@@ -276,6 +283,38 @@ def test_neural_ucb_has_less_than_half_the_regret_of_uniform_play_on_cosine() ->
     assert regret < played(Uniform(), world, horizon=500).final_regret / 2
 
 
+def test_late_rewards_are_learned_after_their_delay() -> None:
+    witness, world = Witness(), Everyday(family="clicks")
+    played(witness, world, horizon=60)
+    assert len(witness.seen) == 60 - world.delay
+    first = world.round(0, 0)
+    np.testing.assert_array_equal(witness.seen[0].context.dense()[0], first.x)
+
+
+def test_altered_everyday_problems_keep_their_delay() -> None:
+    assert problem("everyday-clicks+shift").delay == 50  # type: ignore[attr-defined]  # of this one
+
+
+def test_an_unknown_family_gets_a_message() -> None:
+    with pytest.raises(SettingError, match="no everyday family 'weather'; there are clicks, seg"):
+        Everyday(family="weather")
+
+
+def test_the_gap_is_closed_by_what_regret_is_saved_of_uniform_play() -> None:
+    assert gap_closed(0.0, 50.0) == 1.0
+    assert gap_closed(50.0, 50.0) == 0.0
+    assert gap_closed(60.0, 50.0) == pytest.approx(-0.2)
+
+
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_in_every_everyday_family_the_best_arm_depends_on_the_context(name: str) -> None:
+    means = np.array([offer.means for offer in rounds(EVERYDAY[name], 500)])
+    uniform = (means.max(axis=1) - means.mean(axis=1)).sum()
+    fixed = (means.max(axis=1) - means[:, means.mean(axis=0).argmax()]).sum()
+    assert 0 < fixed
+    assert gap_closed(fixed, uniform) < 0.95
+
+
 def test_runs_with_other_noise_are_told_apart_in_tables() -> None:
     worlds = (SYNTHETIC["cosine"], Synthetic(function="cosine", noise=QUIET))
     summary = summarise([played(Uniform(), world, horizon=20) for world in worlds])
@@ -297,7 +336,9 @@ def test_run_and_report_take_synthetic_problems_beside_datasets(tmp_path: Path) 
 
 def test_synthetic_problems_are_listed_with_the_datasets() -> None:
     output = CliRunner().invoke(app, ["datasets"]).output
-    assert all(name in output for name in ("synthetic", *SYNTHETIC, *COINS, *ALTERATIONS))
+    assert all(
+        name in output for name in ("synthetic", *SYNTHETIC, *COINS, *EVERYDAY, *ALTERATIONS)
+    )
 
 
 def played(policy: Policy[Any], world: Environment, horizon: int) -> Run:

@@ -48,7 +48,7 @@ def _described(kind: type) -> tuple[str, str, str]:
 def datasets() -> None:
     """List the datasets, with their shape and where they come from, and the synthetic problems."""
     from rbmle.datasets import COLLECTIONS, DATASETS
-    from rbmle.environments import ALTERATIONS, COINS, FUNCTIONS, SYNTHETIC
+    from rbmle.environments import ALTERATIONS, COINS, EVERYDAY, FAMILIES, FUNCTIONS, SYNTHETIC
 
     table = Table("dataset", "title", "rows", "features", "classes", "licence", "with the package")
     for name, source in DATASETS.items():
@@ -67,5 +67,9 @@ def datasets() -> None:
     for name, coins in COINS.items():
         chances = f"r = 1 with probability {' or '.join(map(str, coins.chances))}"
         drawn.add_row(name, chances, "bernoulli", str(coins.features), str(coins.arms))
+    for name, everyday in EVERYDAY.items():
+        described = (FAMILIES[everyday.family].draw.__doc__ or "").splitlines()[0]
+        late = f"{everyday.delay} rounds late"
+        drawn.add_row(name, described, late, str(everyday.features), str(everyday.arms))
     Console().print(drawn)
     Console().print(f"Each also with a suffix: {', '.join('+' + name for name in ALTERATIONS)}.")

@@ -4,6 +4,7 @@ from rbmle.environments.altered import ALTERATIONS, Altered, Change
 from rbmle.environments.base import Environment, Round
 from rbmle.environments.classification import Classification
 from rbmle.environments.coins import Coins
+from rbmle.environments.everyday import EVERYDAY, FAMILIES, Everyday, gap_closed
 from rbmle.environments.naming import COINS, DRAWN, SYNTHETIC, altered, problem, split
 from rbmle.environments.noise import BernoulliNoise, GaussianNoise, Noise
 from rbmle.environments.reward_functions import FUNCTIONS, RewardFunction
@@ -13,6 +14,8 @@ __all__ = [
     "ALTERATIONS",
     "COINS",
     "DRAWN",
+    "EVERYDAY",
+    "FAMILIES",
     "FUNCTIONS",
     "SYNTHETIC",
     "Altered",
@@ -21,12 +24,14 @@ __all__ = [
     "Classification",
     "Coins",
     "Environment",
+    "Everyday",
     "GaussianNoise",
     "Noise",
     "RewardFunction",
     "Round",
     "Synthetic",
     "altered",
+    "gap_closed",
     "problem",
     "split",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Encoding
-from rbmle.environments.base import Environment, Round
+from rbmle.environments.base import Environment, Round, delay_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,11 @@ class Altered:
     def encoding(self) -> Encoding:
         """Return how arms see features."""
         return self.world.encoding
+
+    @property
+    def delay(self) -> int:
+        """Return how many rounds are decided before a reward is known."""
+        return delay_of(self.world)
 
     @property
     def rows(self) -> int | None:

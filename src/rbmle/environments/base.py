@@ -23,7 +23,11 @@ class Round:
 
 
 class Environment(Protocol):
-    """A problem: its rounds are a function of (t, seed)."""
+    """A problem: its rounds are a function of (t, seed).
+
+    An environment whose rewards come late also has `delay`, the number of rounds that are decided before the
+    reward of a round is known.
+    """
 
     @property
     def arms(self) -> int:
@@ -53,3 +57,8 @@ class Environment(Protocol):
     def round(self, t: int, seed: int) -> Round:
         """Return round t = 0, 1, … of the run with this seed."""
         ...
+
+
+def delay_of(world: Environment) -> int:
+    """Return how many rounds are decided before the reward of a round is known; 0 unless it says so."""
+    return int(getattr(world, "delay", 0))

@@ -4,6 +4,7 @@ from rbmle.environments.altered import ALTERATIONS, Altered
 from rbmle.environments.base import Environment
 from rbmle.environments.classification import Classification
 from rbmle.environments.coins import Coins
+from rbmle.environments.everyday import EVERYDAY
 from rbmle.environments.noise import BernoulliNoise, GaussianNoise
 from rbmle.environments.reward_functions import FUNCTIONS
 from rbmle.environments.synthetic import Synthetic
@@ -22,7 +23,7 @@ COINS: dict[str, Coins] = {
     )
 }
 
-DRAWN: dict[str, Environment] = {**SYNTHETIC, **COINS}
+DRAWN: dict[str, Environment] = {**SYNTHETIC, **COINS, **EVERYDAY}
 
 
 def split(name: str) -> tuple[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +13,8 @@ from jaxtyping import Float
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.policy import Policy
-from rbmle.environments.base import Environment
+from rbmle.core.types import Decision
+from rbmle.environments.base import Environment, delay_of
 from rbmle.experiments.code import Code, outside_code, own_code
 from rbmle.experiments.versions import versions
 
@@ -109,17 +111,23 @@ class Run:
 
 
 def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Run:
-    """Play a trial; `report` is called with the rounds played and the regret, now and then."""
+    """Play a trial; `report` is called with the rounds played and the regret, now and then.
+
+    Where rewards come late, the last ones come after the last decision, and are not learned.
+    """
     world = trial.environment
     _compile(trial)
     bandit = _bandit(trial)
+    late, delay = deque[tuple[Decision, float]](), delay_of(world)
     regrets = np.zeros(trial.horizon, np.float32)
     wall, cpu = time.perf_counter(), time.thread_time()
     for t in range(trial.horizon):
         offer = world.round(t, trial.seed)
         decision = bandit.decide(offer.x)
         arm = int(decision.arm)
-        bandit.learn(decision, float(offer.rewards[arm]))
+        late.append((decision, float(offer.rewards[arm])))
+        if len(late) > delay:
+            bandit.learn(*late.popleft())
         regrets[t] = offer.means.max() - offer.means[arm]
         if report is not None and (t % CHUNK == CHUNK - 1 or t == trial.horizon - 1):
             report(t + 1, float(regrets.sum()))
