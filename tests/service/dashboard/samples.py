@@ -1,11 +1,13 @@
 """Services that a dashboard shows, and a server for it."""
 
+import hashlib
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,6 +36,9 @@ class Keys:
 
     def scope_of(self, presented: str) -> Scope | None:
         return Scope.READ if presented == self.key else None
+
+    def digests(self, needed: Scope) -> list[bytes]:
+        return [hashlib.sha256(self.key.encode()).digest()]
 
 
 def count(statistics: Statistics, play: Play, reward: float | None, minute: int = 0) -> None:
@@ -99,10 +104,14 @@ class Fake:
     keys: Guard | None = field(default_factory=lambda: Keys(KEY))
     throttle: Throttle = field(default_factory=Throttle)
     is_stopping: bool = False
+    sessions_path: Path | None = None
     seconds: float = 0.0  # by which its clock is ahead
 
     def now(self) -> float:
         return time.monotonic() + self.seconds
+
+    def wall_clock(self) -> float:
+        return time.time() + self.seconds
 
     def overview(self) -> Overview:
         return self.shown

@@ -1,8 +1,10 @@
 """Who gets into the dashboard, and who does not."""
 
+from pathlib import Path
+
 import pytest
 
-from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, MOST_SESSIONS, Sessions
+from rbmle.service.dashboard.sessions import LIFETIME_SECONDS, Sessions
 from tests.service.dashboard.samples import KEY, Fake, Keys, serving, sign_in
 
 
@@ -74,12 +76,56 @@ def test_a_session_ends_with_its_time_and_with_its_key() -> None:
         assert client.get("/dashboard").status_code == 303
 
 
-def test_only_so_many_sessions_are_remembered() -> None:
+def test_a_session_is_open_at_every_front_end_with_its_key(tmp_path: Path) -> None:
+    token = Sessions(tmp_path / "one").open(KEY, 0.0)
+    assert Sessions(tmp_path / "another").is_open(token, Keys(KEY), 1.0)
+    assert not Sessions(tmp_path / "another").is_open(token, Keys("another-key-than-before"), 1.0)
+
+
+def test_signing_out_ends_a_session_at_every_front_end_of_the_folder(tmp_path: Path) -> None:
+    path = tmp_path / "ended"
+    here, there = Sessions(path), Sessions(path)
+    token, other = here.open(KEY, 0.0), here.open(KEY, 0.0)
+    assert there.is_open(token, Keys(KEY), 1.0)
+    here.close(token, Keys(KEY), 1.0)
+    for sessions in (here, there, Sessions(path)):  # the last one as after a restart
+        assert not sessions.is_open(token, Keys(KEY), 2.0)
+        assert sessions.is_open(other, Keys(KEY), 2.0)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_ended_sessions_are_forgotten_when_they_would_have_expired(tmp_path: Path) -> None:
+    sessions = Sessions(tmp_path / "ended")
+    for day in range(5):
+        now = day * 24 * 3600.0
+        sessions.close(sessions.open(KEY, now), Keys(KEY), now)
+    assert len((tmp_path / "ended").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("place", [0, 2, 8, 20, -1])
+def test_a_cookie_that_was_changed_is_none(place: int) -> None:
     sessions = Sessions()
-    tokens = [sessions.open(KEY, 0.0) for _ in range(MOST_SESSIONS + 1)]
-    assert len(sessions) == MOST_SESSIONS
-    assert not sessions.is_open(tokens[0], Keys(KEY), 1.0)
-    assert sessions.is_open(tokens[-1], Keys(KEY), 1.0)
+    token = sessions.open(KEY, 0.0)
+    changed = list(token)
+    changed[place] = "2" if changed[place] != "2" else "4"
+    assert not sessions.is_open("".join(changed), Keys(KEY), 1.0)
+    for other in (
+        "",
+        ".",
+        "...",
+        "1.9999999999.x.",
+        token[:-1],
+        token + "=",
+        "é" + token,
+        "x" * 9999,
+    ):
+        assert not sessions.is_open(other, Keys(KEY), 1.0)
+
+
+def test_only_who_is_signed_in_adds_to_the_ended_sessions(tmp_path: Path) -> None:
+    sessions = Sessions(tmp_path / "ended")
+    sessions.close("1.9999999999.x.y", Keys(KEY), 0.0)
+    assert not (tmp_path / "ended").exists()
 
 
 @pytest.mark.parametrize(

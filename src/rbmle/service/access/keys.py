@@ -107,6 +107,11 @@ class KeyRing:
         self._refresh()
         return self._scopes.get(_digest(presented))
 
+    def digests(self, needed: Scope) -> list[bytes]:
+        """Return the digests of all keys that allow something now, for signatures made with a key."""
+        self._refresh()
+        return [digest for digest, scope in self._scopes.items() if scope.covers(needed)]
+
     @property
     def keys(self) -> Keys:
         """Return the keys as they are in the file; while it cannot be read, as they were.

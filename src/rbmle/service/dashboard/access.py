@@ -4,7 +4,7 @@ No other site can send the form for a visitor. The cookie is SameSite=Strict, so
 without it; and a form is only taken if the browser says that it is one of ours.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
@@ -25,13 +25,13 @@ class Access:
     """Who may look."""
 
     source: Backend
-    sessions: Sessions = field(default_factory=Sessions)
+    sessions: Sessions
 
     def is_signed_in(self, request: Request) -> bool:
         """Return whether a request comes with a cookie of ours, or none is needed."""
         guard = self.source.keys
         token = request.cookies.get(COOKIE, "")
-        return guard is None or self.sessions.is_open(token, guard, self.source.now())
+        return guard is None or self.sessions.is_open(token, guard, self.source.wall_clock())
 
     async def login_page(self, request: Request) -> Response:
         """Return the form, unless there is no need for it."""
@@ -56,13 +56,16 @@ class Access:
             throttle.failed(address, now)
             problem = "This key may not see the dashboard. Check it, and try again."
             return html(login(problem), 401)
-        return _with_cookie(redirect(PATH), request, self.sessions.open(key, now), LIFETIME_SECONDS)
+        token = self.sessions.open(key, self.source.wall_clock())
+        return _with_cookie(redirect(PATH), request, token, LIFETIME_SECONDS)
 
     async def sign_out(self, request: Request) -> Response:
-        """End the session."""
+        """End the session, and delete the cookie."""
         if not _is_from_here(request):
             return html(login("This form was sent by another site. Sign out here."), 403)
-        self.sessions.close(request.cookies.get(COOKIE, ""))
+        if self.source.keys is not None:
+            token = request.cookies.get(COOKIE, "")
+            self.sessions.close(token, self.source.keys, self.source.wall_clock())
         return _with_cookie(redirect(f"{PATH}/login"), request, "", 0)
 
 

@@ -1,5 +1,6 @@
 """All that the dashboard shows, and the promise of who gives it."""
 
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -75,6 +76,9 @@ class Guard(Protocol):
     def scope_of(self, presented: str) -> Scope | None:
         """Return what a key allows now; None for nothing."""
 
+    def digests(self, needed: Scope) -> list[bytes]:
+        """Return the SHA-256 digests of all keys that allow something now."""
+
 
 def may_look(guard: Guard, key: str) -> bool:
     """Return whether a key opens the dashboard."""
@@ -99,6 +103,13 @@ class Backend(Protocol):
 
     def now(self) -> float:
         """Return the seconds of a clock that never goes back, the one of the throttle."""
+
+    def wall_clock(self) -> float:
+        """Return the seconds since the epoch: sessions end by a clock that all front ends share."""
+
+    @property
+    def sessions_path(self) -> Path | None:
+        """Return the file of sessions that were signed out; None: they are known to this process only."""
 
     def overview(self) -> Overview:
         """Return how the service is, at once; it is asked about once a second if anyone looks."""

@@ -17,6 +17,7 @@ from rbmle.service.dashboard.dates import dates_named
 from rbmle.service.dashboard.lifts import lifts_of
 from rbmle.service.dashboard.overview import Backend, Overview
 from rbmle.service.dashboard.pages import dashboard
+from rbmle.service.dashboard.sessions import Sessions
 from rbmle.service.dashboard.stream import EventStream, Gate
 from rbmle.service.dashboard.view import ALL, View, view
 from rbmle.service.statistics import StatisticsSummary
@@ -27,7 +28,7 @@ FRESH_SECONDS = 0.9  # of what is shown, less than the time between two messages
 
 def routes(source: Backend) -> list[BaseRoute]:
     """Return the routes of the dashboard, all of them below `/dashboard`."""
-    access = Access(source=source)
+    access = Access(source=source, sessions=Sessions(source.sessions_path))
     board = _Board(source=source, access=access, feed=_Feed(source=source))
     return [
         Route(PATH, board.page),

@@ -4,6 +4,7 @@ import time
 from asyncio import to_thread
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.requests import Request as PageRequest
@@ -102,6 +103,15 @@ class Application:
     def now(self) -> float:
         """Return the seconds of a clock that never goes back."""
         return time.monotonic()
+
+    def wall_clock(self) -> float:
+        """Return the seconds since the epoch, for sessions of the dashboard."""
+        return time.time()
+
+    @property
+    def sessions_path(self) -> Path:
+        """Return the file of sessions that were signed out."""
+        return self.service.data / "sessions-ended"
 
     def overview(self) -> Overview:
         """Return how the service is, for the dashboard."""
