@@ -403,7 +403,10 @@ def test_over_tls_all_is_the_same(tmp_path: Path, is_direct: bool) -> None:
                 client.sendall(rank(event=event))
                 assert body_of(replies(client)[0])["event"] == event
             client.sendall(rank(event="three") + GET)
-            assert [status(reply) for reply in replies(client, 2)] == [201, 200]
+            last = replies(client, 2)
+            assert [status(reply) for reply in last] == [201, 200]
+            for reply in last:  # browsers are told to use TLS from now on
+                assert b"\r\nstrict-transport-security: max-age=31536000\r\n" in reply
         assert len(site.direct) == 3 * is_direct
         for is_reset in (False, True):
             client = secure()
@@ -427,6 +430,26 @@ def test_behind_a_proxy_the_client_is_who_it_says(tmp_path: Path, is_direct: boo
             assert status(site.ask(rank(headers=headers))[0]) == wanted
         addresses = {request.address for request in site.direct}
         assert not is_direct or addresses == {"192.0.2.7", "192.0.2.8", "127.0.0.1"}
+
+
+@ADAPTERS
+def test_a_key_that_is_sent_twice_is_refused(tmp_path: Path, is_direct: bool) -> None:
+    with serving(tmp_path, is_direct=is_direct, has_keys=True) as site:
+        right, wrong = f"Bearer {site.keys.admin.primary}", "Bearer some-other-key-of-nobody"
+        once = rank(headers={"Authorization": right})
+        assert status(site.ask(once)[0]) == 201
+        assert b"strict-transport" not in site.ask(once)[0].lower()  # this is plain HTTP
+        metrics = GET.replace(b"/healthz", b"/metrics")
+        for first, second in ((right, wrong), (wrong, right), (right, right)):
+            twice = {"Authorization": first, "authorization": second}
+            for request in (rank(headers=twice), with_headers(metrics, twice)):
+                (reply,) = site.ask(request)
+                assert status(reply) == 400
+                assert "authorization was sent more than once" in body_of(reply)["error"]["message"]
+        key = site.keys.admin.primary
+        both = {"Authorization": right, "Idempotency-Key": "a", "idempotency-key": "b"}
+        for headers in ({"Ocp-Apim-Subscription-Key": key, "ocp-apim-subscription-key": key}, both):
+            assert status(site.ask(rank(headers=headers))[0]) == 400
 
 
 def post(body: bytes | dict[str, Any], path: str = "/v1/rank") -> bytes:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
-from rbmle.service.api.base import Dialect
+from rbmle.service.api.base import Dialect, Request
 from rbmle.service.api.faults import Fault, Refusal, RefusedError
 from rbmle.service.api.work import FREE, work_of
 
 KEY_HEADER = b"ocp-apim-subscription-key"  # Personalizer's; Authorization: Bearer is ours
 LONGEST_KEY = 256  # of an idempotency key
+_CREDENTIALS = (b"authorization", KEY_HEADER)
 _SCOPES = {
     Scope.READ: "`read` or `admin`",
     Scope.DECIDE: "`decide` or `admin`",
@@ -70,6 +71,17 @@ class Admission:
             "the key is missing, or is not one of this service; send one as "
             "Authorization: Bearer KEY, or as Ocp-Apim-Subscription-Key: KEY",
         )
+
+
+def check_headers(dialect: Dialect, request: Request) -> None:
+    """Raise RefusedError if a key or an idempotency key was sent twice.
+
+    A proxy in front of the service may have checked the one that the service would not read.
+    """
+    for name in (*_CREDENTIALS, dialect.request_header):
+        if name in request.repeated:
+            message = f"the header {name.decode()} was sent more than once; send it once"
+            raise RefusedError(dialect.fault(Fault.MALFORMED, message))
 
 
 def idempotency_key(dialect: Dialect, headers: Mapping[bytes, bytes]) -> str | None:

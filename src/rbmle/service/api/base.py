@@ -34,7 +34,16 @@ class Request(Struct, frozen=True, kw_only=True):
     query: bytes
     headers: dict[bytes, bytes]  # names are in lower case; of equal ones the last counts
     address: str  # of the client
+    repeated: tuple[bytes, ...] = ()  # names of headers that were sent more than once
     body: bytes = b""
+
+
+def repeated_headers(sent: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
+    """Return the names of headers that were sent more than once."""
+    names = [name for name, _ in sent]
+    if len(set(names)) == len(names):
+        return ()
+    return tuple(sorted({name for name in names if names.count(name) > 1}))
 
 
 class Reply(Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.api.admission import Admission, idempotency_key
+from rbmle.service.api.admission import Admission, check_headers, idempotency_key
 from rbmle.service.api.base import Decoded, Dialect, Reply, ReplyTo, Request, Route
 from rbmle.service.api.batches import Batches
 from rbmle.service.api.commits import Commits, Outcome
@@ -89,6 +89,7 @@ class Api:
         try:
             if found.problem is not None:
                 raise RefusedError(found.problem)
+            check_headers(found.dialect, request)
             call.owner = self._admission.admit(
                 found.dialect, request.headers, request.address, found.route.endpoint.scope
             )

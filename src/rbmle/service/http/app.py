@@ -18,7 +18,7 @@ from rbmle.policies.specification import name_of
 from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.access.throttle import Throttle
-from rbmle.service.api.admission import Admission
+from rbmle.service.api.admission import Admission, check_headers
 from rbmle.service.api.base import ReplyTo, Request
 from rbmle.service.api.dialects import dialect_of
 from rbmle.service.api.faults import RefusedError
@@ -127,6 +127,7 @@ class Application:
         """Return the metrics, to who may read."""
         asked = request_of(request.scope)
         try:
+            check_headers(NATIVE, asked)
             self.admission.admit(NATIVE, asked.headers, asked.address, Scope.READ)
         except RefusedError as error:
             reply = refusal(NATIVE, "metrics", error, asked.path)

@@ -5,7 +5,7 @@ import asyncio
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as ASGIScope
 
-from rbmle.service.api.base import Reply, Request
+from rbmle.service.api.base import Reply, Request, repeated_headers
 from rbmle.service.api.faults import BodyNotReceivedError, GoneError, TooLargeError, TooSlowError
 from rbmle.service.api.submit import Api
 
@@ -37,6 +37,7 @@ def request_of(scope: ASGIScope) -> Request:
         query=scope["query_string"],
         headers=dict(scope["headers"]),
         address=str(client[0]) if client else "",
+        repeated=repeated_headers(scope["headers"]),
     )
 
 

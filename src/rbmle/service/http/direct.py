@@ -12,7 +12,7 @@ from starlette.types import Scope as ASGIScope
 from uvicorn.config import Config
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from rbmle.service.api.base import Reply, ReplyTo, Request
+from rbmle.service.api.base import Reply, ReplyTo, Request, repeated_headers
 from rbmle.service.api.dialects import dialect_of
 from rbmle.service.http.connections import Connection, Connections
 
@@ -149,6 +149,7 @@ class DirectConnection(Connection):
             query=query,
             headers=dict(self.headers),
             address=self.address_of(self.client, self.headers),
+            repeated=repeated_headers(self.headers),
             body=body,
         )
         self.parts, self.is_submitted = None, True
