@@ -20,6 +20,7 @@ Started = Callable[[str], None]  # is told the address
 _BACKLOG = 512  # connections that the system holds until they are accepted
 _RESERVED_FILES = 256  # descriptors for the log, and for connections that are about to be closed
 _TLS_FAREWELL_SECONDS = 2.0
+_HSTS = ("strict-transport-security", "max-age=31536000")  # a year of TLS only, for browsers
 
 
 class Server:
@@ -87,6 +88,7 @@ class _Uvicorn(uvicorn.Server):
             log_level="error",
             access_log=False,
             server_header=False,
+            headers=[] if binding.certificate is None else [_HSTS],
             workers=1,
             proxy_headers=bool(binding.proxies),
             forwarded_allow_ips=binding.proxies,
