@@ -164,7 +164,9 @@ def test_a_body_is_refused_as_strict_decoding_words_it(site: Site, path: str) ->
 def test_what_only_deciding_can_see_is_refused_with_its_reason(site: Site) -> None:
     reply = site.reply(post(TOO_MANY))
     assert reply.status == 400
-    assert "products of context and action features" in json_of(reply)["error"]["message"]
+    error = json_of(reply)["error"]
+    assert "products of context and action features, but at most 524,288" in error["message"]
+    assert error["target"] == "actions"
 
 
 def test_a_large_body_is_decoded_strictly_and_ranked(site: Site) -> None:

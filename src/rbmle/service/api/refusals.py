@@ -12,6 +12,7 @@ from rbmle.service.api.decoding import target_of
 from rbmle.service.api.faults import Fault, Refusal, RefusedError, TooLargeError, TooSlowError
 from rbmle.service.deciding.decider import ConflictError, InFlightError
 from rbmle.service.deciding.requests import RequestError
+from rbmle.service.features.offered import TooManyProductsError
 from rbmle.service.front_end import NotReadyError
 from rbmle.service.log.errors import LogUnavailable
 
@@ -67,4 +68,6 @@ def _problem(dialect: Dialect, operation: str, error: BaseException) -> Refusal:
         )
     message = error.public_message if isinstance(error, LogUnavailable) else str(error)
     problem = dialect.fault(what, message)
+    if isinstance(error, TooManyProductsError):
+        problem = replace(problem, target="actions")
     return replace(problem, retry_after=RETRY_SECONDS) if what is Fault.UNAVAILABLE else problem

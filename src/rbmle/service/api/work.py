@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from rbmle.features.hashing import MOST_PRODUCTS
 from rbmle.service.deciding.requests import RankRequest
+from rbmle.service.features.limits import LIMITS
 
 FREE = 20_000  # products of features: 1 ms, little more than a call takes without any
 
@@ -35,7 +35,7 @@ def work_of(body: bytes) -> int:
     actions, slots = (_listed(call.get(name)) for name in ("actions", "slots"))
     shared = 1 + _count(call.get("context") or call.get("contextFeatures") or [])
     own = sum(2 + _count(action.get("features", [])) for action in actions if type(action) is dict)
-    work = min(shared * own, MOST_PRODUCTS) * max(1, len(slots))  # more are refused
+    work = min(shared * own, LIMITS.products) * max(1, len(slots))  # more are refused
     return max(0, work - FREE)
 
 

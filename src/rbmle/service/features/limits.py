@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from rbmle.core.errors import RBMLEError
+from rbmle.features.hashing import MOST_PRODUCTS
 
 # Control characters, those that change how others are shown, and halves that UTF-8 cannot hold.
 _UNSAFE = ("Cc", "Cf", "Cs")
@@ -30,6 +31,7 @@ class Limits:
     actions: int = 50
     slots: int = 50
     id: int = 256  # characters
+    products: int = MOST_PRODUCTS  # of the context's features and the actions'
 
 
 LIMITS = Limits()

@@ -11,15 +11,19 @@ import msgspec
 
 from rbmle.core.errors import FeatureError
 from rbmle.core.types import Contexts, Scales
-from rbmle.features.hashing import MOST_PRODUCTS, Hashing
+from rbmle.features.hashing import Hashing
 from rbmle.features.json_rows import Offered, json_rows
 from rbmle.features.reading import Group, joined, read
 from rbmle.features.rows import Call, Pairs, interactions_of, rows_of
-from rbmle.service.features.limits import Features
+from rbmle.service.features.limits import LIMITS, Features
 
 _REMEMBERED = 2**14  # groups, and as many from before
 _LONGEST = 500  # bytes of JSON that are remembered; so what is remembered stays below 50 MB
 _decoder = msgspec.json.Decoder(list[Features])
+
+
+class TooManyProductsError(FeatureError):
+    """A call whose features have more products than the limit."""
 
 
 def contexts_of(
@@ -63,10 +67,10 @@ def call_of(featuriser: Hashing, offered: Offered) -> Call:
         for id, json in zip(offered.ids, offered.features, strict=True)
     ]
     call = Call(shared[0] if len(shared) == 1 else joined(*shared), own)
-    if call.products > MOST_PRODUCTS:
-        raise FeatureError(
+    if call.products > LIMITS.products:
+        raise TooManyProductsError(
             f"there are {call.products:,} products of context and action features, but at most "
-            f"{MOST_PRODUCTS:,} are taken; send fewer features or fewer actions"
+            f"{LIMITS.products:,} are taken; send fewer features or fewer actions"
         )
     return call
 
