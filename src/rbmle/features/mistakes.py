@@ -1,4 +1,4 @@
-"""What is wrong with features that are none."""
+"""Error messages for invalid feature values."""
 
 import sys
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from rbmle.core.errors import FeatureError
 from rbmle.features.hashes import IGNORED
 
 LARGEST = sys.float_info.max
+LEVELS = 11  # of dictionaries in each other, so that a JSON body with an array in the last has 16
 SPELLED = {True: "true", False: "false", None: "null"}
 
 _SHOWN = 40  # characters of a value or a name in a message
@@ -45,12 +46,12 @@ def _in_dictionary(item: dict[Any, Any], where: str) -> Iterator[FeatureError]:
         if type(namespace) is not str:
             yield _misnamed(where, namespace)
         elif namespace[:1] != IGNORED:
-            yield from _in_group(group, f"{where}[{_shown(namespace)}]")
-    yield from _in_group(bare, where)
+            yield from _in_group(group, f"{where}[{_shown(namespace)}]", 2)
+    yield from _in_group(bare, where, 1)
 
 
-def _in_group(group: dict[Any, Any], where: str) -> Iterator[FeatureError]:
-    """Return the errors of a namespace."""
+def _in_group(group: dict[Any, Any], where: str, level: int) -> Iterator[FeatureError]:
+    """Return the errors of a namespace, or of a dictionary in one."""
     for name, value in group.items():
         if type(name) is not str:
             yield _misnamed(where, name)
@@ -60,6 +61,8 @@ def _in_group(group: dict[Any, Any], where: str) -> Iterator[FeatureError]:
             for i, x in enumerate(value):
                 if type(x) is not str and not is_number(x):
                     yield _wrong(f"{where}[{_shown(name)}][{i}]", x, _ITEM)
+        elif type(value) is dict and level < LEVELS:
+            yield from _in_group(value, f"{where}[{_shown(name)}]", level + 1)
         else:
             yield _wrong(f"{where}[{_shown(name)}]", value, _FEATURE)
 
@@ -68,7 +71,7 @@ def _wrong(where: str, value: Any, expected: str) -> FeatureError:
     """Return the error of a value that is no feature."""
     advice = ""
     if type(value) is dict:
-        advice = "; a dictionary in a dictionary is a namespace, and namespaces are not nested"
+        advice = f"; dictionaries are nested up to {LEVELS} levels deep, and not in lists"
     elif type(value) is float and isnan(value):
         advice = "; leave out what is missing, or give None"
     return FeatureError(f"{where} is {_shown(value)}, but {expected} is expected{advice}")

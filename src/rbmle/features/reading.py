@@ -6,14 +6,14 @@ from math import nan
 from typing import Any, NamedTuple
 
 from rbmle.features.hashes import IGNORED, NOTHING, Remembered, remembered
-from rbmle.features.mistakes import LARGEST, SPELLED, is_number, mistakes
+from rbmle.features.mistakes import LARGEST, LEVELS, SPELLED, is_number, mistakes
 
 NO_NAMESPACE = ""  # of features that stand in none
 ID_NAMESPACE = "_id"  # names of a user that begin with _ are ignored, so no other is like it
 INDICATOR = nan  # of a feature that is there, and has no number
 ALONE, OTHER = 0, 1  # the codes of the 1s, and of a namespace without a code of its own
 
-_DEEPEST = 4  # levels at which features can stand: a list, a dictionary, a namespace, an array
+_DEEPEST = 2 + LEVELS  # levels at which features can stand: a list, dictionaries, an array
 
 _NAMES = {str}  # the type of names
 
@@ -34,9 +34,10 @@ def read(
 
     A number is read as it is, under its name; `rows_of` scales it. A string is the indicator of
     name=value; True, False and None are the strings "true", "false" and "null". A list is the numbers
-    name[0], name[1], …, and a string in it is as if it stood alone. Names and namespaces that begin
-    with _ are ignored. An id is the indicator of itself, unless it is None. `codes` are those of some
-    namespaces, if codes are wanted.
+    name[0], name[1], …, and a string in it is as if it stood alone. A dictionary in a namespace is read
+    as if its features stood in the namespace itself, under outer.inner. Names that begin with _ are
+    ignored. An id is the indicator of itself, unless it is None. `codes` are those of some namespaces,
+    if codes are wanted.
 
     Raise FeatureError for what is none; `where` is how its message calls the features.
     """
@@ -54,6 +55,15 @@ def joined(first: Group, *others: Group) -> Group:
     groups = [first, *(Group(n - 1, h[8:], v[8:], c[8:]) for n, h, v, c in others)]
     counts, hashes, values, codes = zip(*groups, strict=True)
     return Group(sum(counts), b"".join(hashes), b"".join(values), b"".join(codes))
+
+
+def with_prefix(outer: str, inner: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a dictionary in a namespace under the names that they have there.
+
+    >>> with_prefix("address", {"city": "Delft", "_note": "ignored"})
+    {'address.city': 'Delft'}
+    """
+    return {f"{outer}.{name}": value for name, value in inner.items() if name[:1] != IGNORED}
 
 
 def plain(value: Any, deepest: int = _DEEPEST) -> Any:
@@ -113,8 +123,8 @@ def _take(
     for item in items:
         if type(item) is not dict:
             return False
-        groups = [(NO_NAMESPACE, item)]
-        for namespace, group in groups:
+        groups = [(NO_NAMESPACE, item, 1)]
+        for namespace, group, level in groups:
             if not {*map(type, group)} <= _NAMES:
                 return False
             for name, value in group.items():
@@ -133,8 +143,10 @@ def _take(
                         values.append(INDICATOR)
                 elif name[:1] == IGNORED:
                     continue
-                elif kind is dict and group is item:
-                    groups.append((name, value))
+                elif kind is dict and level == 1:
+                    groups.append((name, value, 2))
+                elif kind is dict and level < LEVELS and {*map(type, value)} <= _NAMES:
+                    groups.append((namespace, with_prefix(name, value), level + 1))
                 elif kind is list and all(map(is_number, value)):
                     hashes += [known[namespace, name, i] for i in range(len(value))]
                     values += map(float, value)

@@ -89,12 +89,12 @@ def test_any_bytes_are_a_value_or_a_body_error(body: bytes) -> None:
     ("body", "target"),
     [
         (b'{"actions":[{"id":"a"}],"context":{"user":{"age":[1,2,true]}}}', "context.user.age[2]"),
-        (b'{"actions":[{"id":"a"}],"context":{"hour":1,"user":{"x":{"y":1}}}}', "context.user.x"),
+        (b'{"actions":[{"id":"a"}],"context":{"hour":1,"user":{"x":{"y":[true]}}}}', "context.user.x.y[0]"),
         (b'{"actions":[{"id":"a"}],"context":{"hour":1e16}}', "context.hour"),
         (b'{"actions":[{"id":"a"},{"id":"b","features":{"p":[{}]}}]}', "actions[1].features.p[0]"),
         (b'{"actions":[{"id":"a","features":{"a.b [1]":[null]}}]}', 'actions[0].features["a.b [1]"][0]'),
         (b'{"actions":[{"id":"a","features":{"a":{},"b":[null]}}],"context":', "actions[0].features[...][0]"),
-        (b'{"slots":[{"id":"s","baseline":"a","features":{"x":{"y":{}}}}]}', "slots[0].features.x.y"),
+        (b'{"slots":[{"id":"s","baseline":"a","features":{"x":{"y":[{}]}}}]}', "slots[0].features.x.y[0]"),
     ],
 )  # fmt: skip
 def test_an_error_names_the_field_with_all_its_names(body: bytes, target: str) -> None:

@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from rbmle.features.mistakes import LEVELS
 from rbmle.policies.specification import policy_with
 from rbmle.service.api.base import MOST_BYTES, Reply, Request
 from rbmle.service.api.batches import MOST
 from rbmle.service.api.dialects import resolve
 from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.submit import MOST_QUEUED
+from rbmle.service.features.limits import check
 from rbmle.service.log.errors import LogUnavailable
 from tests.service.serving import Site, rank_body, serving
 from tests.services import PATIENCE, SMALL, wait_until
@@ -102,23 +104,25 @@ BAD = [
     b'{"actions": [{"id": "a", "features": {"x": "\xff"}}]}',
     b'{"actions": [{"id": "a", "features": {"x": "\\ud800"}}]}',
     b'{"actions": [{"id": "a", "features": {"x": [true]}}]}',
-    b'{"actions": [{"id": "a", "features": {"_x": {"y": {"z": 1}}}}]}',
+    b'{"actions": [{"id": "a", "features": {"_x": {"y": [{"z": 1}]}}}]}',
+    b'{"actions": [{"id": "a", "features": ' + b'{"x": ' * 11 + b"{}" + b"}" * 11 + b"}]}",
     b'{"actions": [{"id": "a", "features": [{"x": 1}]}]}',
     b'{"actions": [{"id": "a", "features": null}]}',
     b'{"actions": [{"id": "a", "features": {"": 1}}]}',
     b'{"actions": [{"id": "a", "features": {"x": "' + b"y" * 10_001 + b'"}}]}',
-    b'{"actions": [{"id": "a"}], "context": {"a": {"b": {"c": 1}}}}',
+    b'{"actions": [{"id": "a"}], "context": {"a": {"b": {"c": [[1]]}}}}',
+    b'{"actions": [{"id": "a"}], "context": ' + b'{"x": ' * 12 + b"1" + b"}" * 13,
     b'{"actions": [{"id": "a"}], "context": 5}',
     b'{"actions": [{"id": "a"}], "context": {"x": "\xc3"}}',
     b'{"actions": ' + b"[" * 50_000,
     b" " * 70_000,
     b'{"actions": [{"id": "a"}], "slots": [{"id": "s", "baseline": "b"}]}',
     b'{"actions": [{"id": "a"}], "slots": [{"id": "s", "baseline": "a", "features": {"x": {}, "y": []'
-    b', "z": {"a": {}}}}]}',
+    b', "z": {"a": {"b": [{}]}}}}]}',
     b'{"actions": [{"id": "a"}], "context": {"a": [' + b"1," * 800 + b'1]}, "more": 0}',
     # What is excluded is written to the log as well.
     b'{"actions": [{"id": "a", "features": {"x": "\xff"}}, {"id": "b"}], "excluded": ["a"]}',
-    b'{"actions": [{"id": "a", "features": {"x": {"y": {}}}}, {"id": "b"}], "excluded": ["a"]}',
+    b'{"actions": [{"id": "a", "features": {"x": {"y": [{}]}}}, {"id": "b"}], "excluded": ["a"]}',
     b'{"actions": [{"id": "a", "features": {"x": "\xff"}}, {"id": "b"}], "slots": '
     b'[{"id": "s", "baseline": "b", "excluded": ["a"]}]}',
     b'{"actions": [{"id": "a"}], "excluded": [' + b'"b",' * 50 + b'"b"]}',
@@ -130,14 +134,14 @@ OLD_BAD = [
     b'{"actions": [{"id": "a"}]}',
     b'{"actions": [{"id": "a", "features": {}}]}',
     b'{"actions": [{"id": "a", "features": [{"x": "\xff"}]}]}',
-    b'{"actions": [{"id": "a", "features": [{"x": {"y": {"z": 1}}}]}]}',
+    b'{"actions": [{"id": "a", "features": [{"x": {"y": [{"z": 1}]}}]}]}',
     b'{"actions": [{"id": "a", "features": []}, {"id": "a", "features": []}]}',
     b'{"actions": [{"id": "a", "features": []}], "excludedActions": ["a"]}',
     b'{"actions": [{"id": "a", "features": []}], "eventId": ""}',
     b'{"actions": [{"id": "a", "features": []}], "deferActivation": 3}',
     b'{"actions": [{"id": "a", "features": []}], "contextFeatures": [{"x": NaN}]}',
     b'{"actions": [{"id": "a", "features": []}], "contextFeatures": {"x": 1}}',
-    b'{"actions": [{"id": "a", "features": [{"x": {"y": {"z": 1}}}]}, {"id": "b", "features": []}], '
+    b'{"actions": [{"id": "a", "features": [{"x": {"y": [{"z": 1}]}}]}, {"id": "b", "features": []}], '
     b'"excludedActions": ["a"]}',
 ]
 # Each part of it is right, but there are too many products.
@@ -159,6 +163,18 @@ def test_a_body_is_refused_as_strict_decoding_words_it(site: Site, path: str) ->
         assert reply == refused_strictly(request), bad[:200]
         assert reply.status == 400, bad[:200]
     assert stored_since(site, before) == 0
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_features_are_nested_as_deep_as_the_limits_say(site: Site, path: str) -> None:
+    features: Any = {"numbers": [1, 2]}
+    for _ in range(LEVELS - 1):
+        features = {"x": features}
+    ranked = {"actions": [{"id": "a", "features": features}], "context": features}
+    if path != NATIVE:
+        ranked = {"actions": [{"id": "a", "features": [features]}], "contextFeatures": [features]}
+    check(ranked)  # 16 levels in all
+    assert site.reply(post(ranked, path)).status == 201
 
 
 def test_what_only_deciding_can_see_is_refused_with_its_reason(site: Site) -> None:

@@ -23,12 +23,13 @@ def test_what_rewards_hang_on_is_found() -> None:
 
 
 def test_namespaces_are_told() -> None:
-    context = packed([{"user": {"age": 3}}, {"hour": 4}])
+    context = packed([{"user": {"age": 3, "address": {"city": "x"}}}, {"hour": 4}])
     story = [(number, f"e{number}", decided(context=context)) for number in range(40)]
     log = kept(*story, (OVER + 1_000, "g", decided()))
     found = scores(log, asked(), step=lambda: None)
     names = {(one.namespace, one.name) for one in found}
-    assert names == {("user", "age"), ("context", "hour")}  # air, which was chosen, has no features
+    # air, which was chosen, has no features
+    assert names == {("user", "age"), ("user", "address.city"), ("context", "hour")}
     assert all(one.score == 0 for one in found)
 
 

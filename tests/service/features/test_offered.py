@@ -20,6 +20,7 @@ from rbmle.features import Hashing
 from rbmle.features.hashes import Remembered, feature_hash, remembered
 from rbmle.features.hashing import MOST_PRODUCTS
 from rbmle.features.json_rows import Offered
+from rbmle.features.mistakes import LEVELS
 from rbmle.service.features.limits import LimitError, check
 from rbmle.service.features.offered import call_of, contexts_of, read_by_python
 
@@ -258,6 +259,25 @@ def test_numbers_of_any_size_stay_finite(x: float) -> None:
         _check_form(featuriser.rows(([{"x": x}], [[{"y": x}]]), ["a"]), 12)
 
 
+def nested(levels: int) -> dict[str, Any]:
+    features: dict[str, Any] = {"y": 1}
+    for _ in range(levels - 1):
+        features = {"x": features}
+    return features
+
+
+def test_a_dictionary_in_a_namespace_is_read_under_a_name_with_a_dot() -> None:
+    deep = {"user": {"address": {"city": "Delft", "at": [1, 2], "_note": 5}, "_x": {"y": {}}}}
+    flat = {"user": {"address.city": "Delft", "address.at": [1, 2]}}
+    assert _row_of(deep) == _row_of(flat) != _row_of({"address": {"city": "Delft", "at": [1, 2]}})
+    names = ".".join(["x"] * (LEVELS - 2) + ["y"])
+    assert _row_of(nested(LEVELS)) == _row_of({"x": {names: 1}})
+    for hashing in (Hashing(), Hashing(interactions=(("user", ""),))):
+        sent = _offered([msgspec.json.encode([deep])], [("a", msgspec.json.encode([deep]))])
+        read = hashing.rows(([flat], [[flat]]), ["a"])
+        assert _bytes(contexts_of(hashing, [sent])) == _bytes(read)
+
+
 @pytest.mark.parametrize(
     ("context", "message"),
     [
@@ -265,9 +285,12 @@ def test_numbers_of_any_size_stay_finite(x: float) -> None:
         ("a", "shared is 'a', but a dictionary, or a list of dictionaries, is expected"),
         ([{}, 3], "shared[1] is 3, but a dictionary is expected"),
         ([[]], "shared[0] is a list, but a dictionary is expected"),
-        ([{"a": {"b": {}}}], "shared[0]['a']['b'] is a dictionary, but"),
-        ({"a": {"b": {}}}, "shared['a']['b'] is a dictionary, but"),
-        ([{"a": {"b": {}}}], "namespaces are not nested"),
+        ([{"a": {"b": [{}]}}], "shared[0]['a']['b'][0] is a dictionary, but"),
+        ({"a": {"b": {"c": [{}]}}}, "shared['a']['b']['c'][0] is a dictionary, but"),
+        ({"a": {"b": {"c": b"1"}}}, "shared['a']['b']['c'] is b'1', but"),
+        ({"a": {"b": {3: 1}}}, "shared['a']['b'] has the name 3, but names must be strings"),
+        (nested(LEVELS + 1), "['x']['x'] is a dictionary, but"),
+        (nested(LEVELS + 1), "dictionaries are nested up to 11 levels deep, and not in lists"),
         (
             {"a b": [1, None]},
             "shared['a b'][1] is None, but a finite number or a string is expected",
@@ -527,7 +550,8 @@ def test_json_that_is_too_long_to_be_remembered_is_read_alike(interactions: Any)
         b'[{"x": 1e16}]',
         b'[{"x": "\xff"}]',
         b'[{"x": "\\ud800"}]',
-        b'[{"x": {"y": {}}}]',
+        b'[{"x": {"y": [{}]}}]',
+        b'[{"x": ' + b'{"x": ' * 10 + b"{}" + b"}" * 11 + b"]",
         b'[{"x": [true]}]',
         b'[{"": 1}]',
         b"[] []",

@@ -22,6 +22,7 @@ from scipy.sparse.linalg import lsqr
 from rbmle.core.randomness import Purpose, generator
 from rbmle.evaluation import LogFileError
 from rbmle.features import Hashing
+from rbmle.features.reading import with_prefix
 from rbmle.service.evaluations.judging import Step, log_of
 from rbmle.service.exports.rows import ExportRow
 from rbmle.service.log.base import Log
@@ -97,9 +98,17 @@ def _by_namespace(objects: Sequence[dict[str, Any]], default: str) -> Features:
     for one in objects:
         for name, value in one.items():
             if isinstance(value, dict):
-                found.setdefault(name, {}).update(value)
+                found.setdefault(name, {}).update(_flat(value))
             else:
                 found.setdefault(default, {})[name] = value
+    return found
+
+
+def _flat(group: dict[str, Any]) -> dict[str, Any]:
+    """Return a namespace without dictionaries in it, with the names that a model sees."""
+    found: dict[str, Any] = {}
+    for name, value in group.items():
+        found |= _flat(with_prefix(name, value)) if isinstance(value, dict) else {name: value}
     return found
 
 

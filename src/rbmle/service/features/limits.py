@@ -2,12 +2,13 @@
 
 import unicodedata
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
 from rbmle.core.errors import RBMLEError
 from rbmle.features.hashing import MOST_PRODUCTS
+from rbmle.features.mistakes import LEVELS
 
 # Control characters, those that change how others are shown, and halves that UTF-8 cannot hold.
 _UNSAFE = ("Cc", "Cf", "Cs")
@@ -24,7 +25,9 @@ class LimitError(RBMLEError, ValueError):
 class Limits:
     """The most that is taken of each."""
 
-    depth: int = 16  # of arrays and objects in each other; a rank call has 7
+    depth: int = (
+        16  # of arrays and objects in each other; of these, features have LEVELS and an array
+    )
     values: int = 50_000  # names of objects are not counted
     string: int = 10_000  # characters, of names too
     number: float = 1e15  # in size; integers up to it are exact as floats
@@ -40,9 +43,13 @@ FeatureName = Annotated[str, Meta(min_length=1, max_length=LIMITS.string)]
 FeatureNumber = Annotated[float, Meta(ge=-LIMITS.number, le=LIMITS.number)]
 FeatureText = Annotated[str, Meta(max_length=LIMITS.string)]
 FeatureValue = bool | FeatureNumber | FeatureText | list[FeatureNumber | FeatureText] | None
-Features = dict[
-    FeatureName, FeatureValue | dict[FeatureName, FeatureValue]
-]  # by name, or by namespace and name
+# By name, or by namespace and name, with more objects in a namespace: LEVELS in all.
+if TYPE_CHECKING:
+    Features = dict[str, Any]
+else:
+    Features = dict[FeatureName, FeatureValue]
+    for _ in range(LEVELS - 1):
+        Features = dict[FeatureName, FeatureValue | Features]
 
 
 def check(value: Any, limits: Limits = LIMITS) -> None:

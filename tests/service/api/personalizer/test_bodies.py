@@ -141,7 +141,7 @@ def actions(*ids: str) -> list[dict[str, Any]]:
             "float",
         ),
         (
-            {"actions": actions("a"), "contextFeatures": [{"x": {"y": {}}}]},
+            {"actions": actions("a"), "contextFeatures": [{"x": {"y": [{}]}}]},
             "contextFeatures[0]",
             "object",
         ),
