@@ -25,6 +25,11 @@ seed = 7
 [features]
 bits = 6
 """
+SUMMED = (
+    "rbmle_requests_total|rank|201",
+    "rbmle_request_seconds_count|rank",
+    "rbmle_request_seconds_bucket|+Inf|rank",
+)
 
 
 class Workers:
@@ -125,3 +130,33 @@ def test_a_session_is_valid_at_every_worker(workers: Workers) -> None:
         assert client.get("/dashboard", headers=cookie).status_code == 303
     with workers.only(first) as client:
         assert client.get("/dashboard", headers=cookie).status_code == 303
+
+
+def test_metrics_are_the_sums_of_all_workers_and_never_fall(workers: Workers) -> None:
+    first, second = workers.fronts
+    with workers.only(first) as client:
+        before = workers.figures(client)
+        workers.rank(client, 3)
+    with workers.only(second) as client:
+        workers.rank(client, 4)
+        here = workers.figures(client)
+    with workers.only(first) as client:
+        there = workers.figures(client)
+    for found in (here, there):
+        for name in SUMMED:
+            assert found[name] == before.get(name, 0.0) + 7, name
+        assert (
+            found["rbmle_commit_seconds_count"] >= before.get("rbmle_commit_seconds_count", 0) + 7
+        )
+        assert found["process_resident_memory_bytes|0"] > 0
+        assert found["process_resident_memory_bytes|1"] > 0
+
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: len(workers.fronts) == 2 and first not in workers.fronts)
+    (third,) = {*workers.fronts} - {second}
+    for pid in (second, third):
+        with workers.only(pid) as client:
+            wait_until(lambda client=client: client.get("/readyz").status_code == 200)  # type: ignore[misc]
+            again = workers.figures(client)
+            for name in [*SUMMED, "rbmle_commit_seconds_count", "rbmle_commit_seconds_sum"]:
+                assert again[name] >= there[name], name

@@ -40,6 +40,7 @@ from rbmle.service.log.records import (
     encoded,
     kind_of,
 )
+from rbmle.service.log.timings import Timings
 from rbmle.service.log.writer import Writer
 from rbmle.service.notices import Notice, by_urgency
 from rbmle.service.statistics.days import Days
@@ -54,12 +55,17 @@ class NotReadyError(RBMLEError):
 class FrontEnd:
     """Decides, and appends to the log; `close` it, or kill it: nothing acknowledged is lost."""
 
-    def __init__(self, log: Log, publications: Publications, data: Path) -> None:
-        """Begin to follow what is published beside a log; in `data` there may be checkpoints."""
+    def __init__(
+        self, log: Log, publications: Publications, data: Path, commits: Timings | None = None
+    ) -> None:
+        """Begin to follow what is published beside a log; in `data` there may be checkpoints.
+
+        Times of transactions are counted in `commits`.
+        """
         self.started = datetime.now(UTC)
         self.log = log
         self.data = data
-        self.writer = Writer(log)
+        self.writer = Writer(log, commits)
         self.decider = Decider(log, self.writer, self._published, self._has_slots)
         self._settings: WrittenSettings = settings_of(log)  # written, and perhaps not published yet
         self._is_closed = False

@@ -18,8 +18,10 @@ from rbmle.service.http.app import Application
 from rbmle.service.http.binding import bound
 from rbmle.service.http.logging import configure_logging
 from rbmle.service.http.server import Server
+from rbmle.service.http.worker_counters import WorkerCounters
 from rbmle.service.learning.learner import LogLearner
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
+from rbmle.service.log.timings import Histogram, Timings
 from rbmle.service.settings import Settings
 
 SWITCH_SECONDS = 0.001  # after which a thread that computes lets another one on
@@ -46,10 +48,11 @@ def run_front_end(
     settings: Settings,
     started: Callable[[str], None],
     sockets: Sequence[socket.socket] | None = None,
+    counters: WorkerCounters | None = None,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT; `started` is told the address, once it listens.
 
-    Without `sockets` it listens where the settings say.
+    Without `sockets` it listens where the settings say; without `counters` it counts for itself alone.
     """
     gc.disable()  # until all is loaded, which makes objects by the hundred thousand and no cycles
     binding, address = settings.binding(), address_of(settings)
@@ -59,8 +62,10 @@ def run_front_end(
             sockets = held.enter_context(bound(binding))
         log = open_log(address)
         publications = open_publications(address)
-        front_end = held.enter_context(FrontEnd(log, publications, Path(settings.data)))
-        application = Application(front_end, keys_of(settings), settings.budget())
+        counters = counters or WorkerCounters()
+        commits = Timings(Histogram(counters.values("commits")))
+        front_end = held.enter_context(FrontEnd(log, publications, Path(settings.data), commits))
+        application = Application(front_end, keys_of(settings), settings.budget(), counters)
         server = Server(application, binding, started, application.submit)
         application.stopping = lambda: server.is_stopping
         _spare_the_collector()

@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from rbmle.service.http.binding import bound
+from rbmle.service.http.worker_counters import WorkerCounters, counters_file
 from rbmle.service.roles import address_of, keys_of, run_front_end, run_learner, tell
 from rbmle.service.settings import Settings
 
@@ -42,13 +43,14 @@ class Role:
 
     command: str
     is_spare: bool = False  # a learner that waits until nobody else leads
+    worker: int = 0  # the number of a front end, whose counters it keeps
 
 
 class Child:
     """A process of the service."""
 
-    def __init__(self, role: Role, order: bytes, sockets: Sequence[socket.socket]) -> None:
-        """Start it; `order` is all that it is told."""
+    def __init__(self, role: Role, order: bytes, descriptors: Sequence[int]) -> None:
+        """Start it; `order` is all that it is told, and the descriptors are open files that it gets."""
         self.role = role
         self.begun = time.monotonic()
         self._is_settled, self._was_ready = threading.Event(), False
@@ -56,7 +58,7 @@ class Child:
             [*PROGRAM, role.command, "--supervised"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pass_fds=[one.fileno() for one in sockets],
+            pass_fds=descriptors,
         )
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, and that is seen soon
@@ -100,6 +102,7 @@ class Supervisor:
     def __init__(self, settings: Settings, sockets: Sequence[socket.socket]) -> None:
         self.settings = settings
         self.sockets = sockets
+        self.counters = counters_file(settings.workers)
         self.code = 0
         # What has ended, or what is to be started; None: stop.
         self._events: queue.SimpleQueue[Child | Role | None] = queue.SimpleQueue()
@@ -110,7 +113,8 @@ class Supervisor:
         """Start all, tell when clients are answered, and look after it; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._events.put(None))
-        roles = [Role(LEARN), *[Role(FRONT)] * self.settings.workers]
+        fronts = [Role(FRONT, worker=worker) for worker in range(self.settings.workers)]
+        roles = [Role(LEARN), *fronts]
         try:
             children = [self._begin(role) for role in roles]
             if all(child.is_ready() for child in children[1:]):
@@ -120,16 +124,20 @@ class Supervisor:
                 pass
         finally:
             self._stop()
+            self.counters.close()
         return self.code
 
     def _begin(self, role: Role) -> Child:
-        sockets = self.sockets if role.command == FRONT else []
+        sockets, counters = [one.fileno() for one in self.sockets], self.counters.fileno()
         order: dict[str, Any] = {
             "settings": msgspec.to_builtins(self.settings),
-            "sockets": [one.fileno() for one in sockets],
+            "sockets": sockets,
+            "counters": counters,
+            "worker": role.worker,
             "is_spare": role.is_spare,
         }
-        child = Child(role, json.dumps(order).encode() + b"\n", sockets)
+        descriptors = [*sockets, counters] if role.command == FRONT else []
+        child = Child(role, json.dumps(order).encode() + b"\n", descriptors)
         self._children.append(child)
         threading.Thread(target=self._watch, args=(child,), daemon=True).start()
         return child
@@ -206,7 +214,8 @@ def run_supervised(command: str) -> None:
         run_learner(settings, _say_ready, is_spare=order["is_spare"])
     else:
         sockets = [socket.socket(fileno=descriptor) for descriptor in order["sockets"]]
-        run_front_end(settings, lambda _: _say_ready(), sockets)
+        counters = WorkerCounters(order["counters"], order["worker"], settings.workers)
+        run_front_end(settings, lambda _: _say_ready(), sockets, counters)
 
 
 def _say_ready() -> None:

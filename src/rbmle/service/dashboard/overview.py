@@ -40,8 +40,9 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     fsync_p99_seconds: float | None = None  # None: nothing was written yet
     latency_p50_seconds: float | None = None  # of requests; None: there was none yet
     latency_p99_seconds: float | None = None
-    requests: dict[str, int] = {}  # by kind
-    errors: dict[str, int] = {}  # by kind
+    requests: dict[str, int] = {}  # by kind, at all workers
+    errors: dict[str, int] = {}  # by kind, at all workers
+    workers: int = 1  # processes that answer; times of requests and of the start are those of one
     notices: list[Notice] = []  # what the operator should know, the most urgent first
     days: Days = msgspec.field(default_factory=Days)  # what ranges of dates are made of
     dates: str = ""  # of which dates this is; empty: it is of no such range

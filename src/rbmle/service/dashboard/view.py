@@ -289,16 +289,18 @@ def _learning(overview: Overview) -> TableRows:
 
 def _running(overview: Overview) -> TableRows:
     is_sound = overview.log_unavailable_since is None
+    this = "" if overview.workers == 1 else " (this front end)"
     return _named(
         ("Log", "can be written" if is_sound else "cannot be written"),
         (
             "Log size",
             f"{words.size(overview.log_bytes)}, {words.counted(overview.records, 'record')}",
         ),
-        ("fsync, p99", words.latency(overview.fsync_p99_seconds)),
-        ("Request, p50", words.latency(overview.latency_p50_seconds)),
-        ("Request, p99", words.latency(overview.latency_p99_seconds)),
-        ("Up for", words.duration(overview.uptime_seconds)),
+        (f"fsync, p99{this}", words.latency(overview.fsync_p99_seconds)),
+        (f"Request, p50{this}", words.latency(overview.latency_p50_seconds)),
+        (f"Request, p99{this}", words.latency(overview.latency_p99_seconds)),
+        (f"Up for{this}", words.duration(overview.uptime_seconds)),
+        *([] if overview.workers == 1 else [("Front ends", words.count(overview.workers))]),
         ("Version", overview.version),
     )
 

@@ -32,18 +32,23 @@ from rbmle.service.dashboard.routes import routes
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.asgi import request_of, serve_api
 from rbmle.service.http.metrics import Metrics
+from rbmle.service.http.worker_counters import WorkerCounters
 
 
 class Application:
     """The service behind HTTP; an ASGI application, and what its dashboard shows."""
 
     def __init__(
-        self, service: FrontEnd, keys: KeyRing | None, budget: WorkBudget | None = None
+        self,
+        service: FrontEnd,
+        keys: KeyRing | None,
+        budget: WorkBudget | None = None,
+        counters: WorkerCounters | None = None,
     ) -> None:
         """Answer for a service; without keys everybody may ask, and for as much as they like."""
         self.service = service
         self.admission = Admission(keys, budget=budget or WorkBudget())
-        self.metrics = Metrics(service)
+        self.metrics = Metrics(service, counters)
         self.stopping: Callable[[], bool] = lambda: False
         self._api: Api | None = None
         self._pages = Starlette(
@@ -179,6 +184,7 @@ def _overview(service: FrontEnd, metrics: Metrics) -> Overview:
         latency_p99_seconds=metrics.timings.quantile(0.99),
         requests=dict(metrics.requests),
         errors=dict(metrics.errors),
+        workers=metrics.counters.workers,
         days=service.days,
         notices=service.notices,
     )

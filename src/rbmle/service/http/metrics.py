@@ -1,8 +1,10 @@
-"""Figures for Prometheus: requests as they come, and the rest when it is asked for."""
+"""Metrics for Prometheus: requests are counted as they come, the rest is looked up when it is asked for."""
 
+import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence, Sequence
+from functools import partial
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -16,35 +18,65 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from rbmle.service.front_end import FrontEnd
+from rbmle.service.http.worker_counters import WorkerCounters
 from rbmle.service.log.timings import EDGES, Histogram, Timings
 
 _REWARDS = ("joined", "defaulted", "duplicate", "late", "orphan")
 
 
-class Metrics(Collector):
-    """What is counted of requests, in plain numbers: 2 µs a request, where Prometheus' own took 60."""
+REQUESTS, SECONDS, COMMITS, PID = "requests", "seconds", "commits", "pid"  # kinds of counters
 
-    def __init__(self, service: FrontEnd) -> None:
-        self.requests: Counter[str] = Counter()  # by what was asked
-        self.errors: Counter[str] = Counter()  # by status
-        self.timings = Timings()
-        self._statuses: Counter[tuple[str, int]] = Counter()
-        self._seconds: dict[str, Histogram] = {}  # by what was asked
+
+class Metrics(Collector):
+    """Counts requests in plain numbers, which takes 2 µs a request where Prometheus' own counters took 60.
+
+    Requests and transactions are summed over all workers, whichever of them answers.
+    """
+
+    def __init__(self, service: FrontEnd, counters: WorkerCounters | None = None) -> None:
+        self.counters = counters or WorkerCounters()
+        self.counters.values(PID)[0] = os.getpid()
+        self.timings = Timings()  # of requests of this worker
+        self._statuses: dict[tuple[str, int], MutableSequence[float]] = {}
+        self._seconds: dict[str, Histogram] = {}  # by operation
+        self._service = service
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._registry.register(_Live(service))
-        ProcessCollector(registry=self._registry)
+        self._registry.register(_Processes(self.counters))
 
     def count(self, operation: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        self.requests[operation] += 1
-        self._statuses[operation, status] += 1
-        if status >= 400:
-            self.errors[str(status)] += 1
+        """Count a request of this worker."""
+        known = self._statuses.get((operation, status))
+        if known is None:
+            known = self.counters.values(REQUESTS, operation, str(status))
+            self._statuses[operation, status] = known
+        known[0] += 1
         self.timings.add(seconds)
         if operation not in self._seconds:
-            self._seconds[operation] = Histogram()
+            self._seconds[operation] = Histogram(self.counters.values(SECONDS, operation))
         self._seconds[operation].add(seconds)
+
+    @property
+    def requests(self) -> Counter[str]:
+        """Return the number of requests at all workers, by operation."""
+        found: Counter[str] = Counter()
+        for (operation, _), count in self._requests().items():
+            found[operation] += count
+        return found
+
+    @property
+    def errors(self) -> Counter[str]:
+        """Return the number of requests at all workers that failed, by status."""
+        found: Counter[str] = Counter()
+        for (_, status), count in self._requests().items():
+            if status >= "400":
+                found[status] += count
+        return found
+
+    def _requests(self) -> dict[tuple[str, str], int]:
+        total = self.counters.total()
+        return {(n[1], n[2]): int(values[0]) for n, values in total.items() if n[0] == REQUESTS}
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""
@@ -53,14 +85,20 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the figures of requests."""
         total = CounterMetricFamily("rbmle_requests", "Requests", labels=["operation", "status"])
-        for (operation, status), count in list(self._statuses.items()):
-            total.add_metric([operation, str(status)], count)
+        for (operation, status), count in self._requests().items():
+            total.add_metric([operation, status], count)
         yield total
+        sums = self.counters.total()
         text = "Time from a whole request to its reply"
         seconds = HistogramMetricFamily("rbmle_request_seconds", text, labels=["operation"])
-        for operation, histogram in list(self._seconds.items()):
-            seconds.add_metric([operation], _buckets(histogram), histogram.seconds)
+        for name, values in sums.items():
+            if name[0] == SECONDS:
+                seconds.add_metric([name[1]], _buckets(values), values[-1])
         yield seconds
+        commits = sums.get((COMMITS,), self._service.writer.timings.histogram.values)
+        yield HistogramMetricFamily(
+            "rbmle_commit_seconds", "Time of a transaction", _buckets(commits), commits[-1]
+        )
 
 
 class _Live(Collector):
@@ -89,10 +127,6 @@ class _Live(Collector):
         for (code, level), count in Counter((n.code, n.level) for n in service.notices).items():
             notices.add_metric([code, level], count)
         yield notices
-        commits = service.writer.timings.histogram
-        yield HistogramMetricFamily(
-            "rbmle_commit_seconds", "Time of a transaction", _buckets(commits), commits.seconds
-        )
         age = 0.0 if published is None else max(0.0, time.time() - published.time / 1000)
         for name, text, value in (
             ("rbmle_backlog_records", "Records that wait to be learned", status.backlog),
@@ -106,7 +140,28 @@ class _Live(Collector):
             yield GaugeMetricFamily(name, text, value or 0.0)
 
 
-def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+class _Processes(Collector):
+    """CPU, memory, files and start of each worker; with several, each has its own label `worker`."""
+
+    def __init__(self, counters: WorkerCounters) -> None:
+        self._counters = counters
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what the system knows of each process; one that is being started again is left out."""
+        families: dict[str, Metric] = {}
+        for worker in range(self._counters.workers):
+            pid = int(self._counters.of_worker(worker).get((PID,), [0.0])[0])
+            for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
+                labels = {} if self._counters.workers == 1 else {"worker": str(worker)}
+                samples = [sample._replace(labels=labels) for sample in family.samples]
+                if family.name not in families:
+                    families[family.name] = family
+                    family.samples = []
+                families[family.name].samples += samples
+        yield from families.values()
+
+
+def _buckets(values: Sequence[float]) -> list[tuple[str, float]]:
     """Return how many durations are up to each edge, as Prometheus wants them."""
     edges = [*map(str, EDGES), "+Inf"]
-    return list(zip(edges, accumulate(histogram.counts), strict=True))
+    return list(zip(edges, accumulate(values[:-1]), strict=True))

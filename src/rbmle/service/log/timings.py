@@ -1,6 +1,7 @@
 """How long something took: lately, and ever since the start."""
 
 from bisect import bisect_left
+from collections.abc import MutableSequence
 
 import numpy as np
 
@@ -9,27 +10,30 @@ LATELY = 2048  # durations
 
 
 class Histogram:
-    """How many durations there were of each length; one thread adds, any thread looks."""
+    """How many durations there were of each length; one thread adds, any thread looks.
 
-    __slots__ = ("counts", "seconds")
+    Its numbers are the counts up to each edge and beyond the last, and the sum of all durations. They may be
+    in memory that other processes read.
+    """
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(EDGES) + 1)  # up to each edge, and beyond the last
-        self.seconds = 0.0  # their sum
+    __slots__ = ("values",)
+
+    def __init__(self, values: MutableSequence[float] | None = None) -> None:
+        self.values = [0.0] * (len(EDGES) + 2) if values is None else values
 
     def add(self, seconds: float) -> None:
         """Count a duration."""
-        self.counts[bisect_left(EDGES, seconds)] += 1
-        self.seconds += seconds
+        self.values[bisect_left(EDGES, seconds)] += 1
+        self.values[-1] += seconds
 
 
 class Timings:
     """The last durations, in a ring, and all in a histogram; one thread adds, any thread looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, histogram: Histogram | None = None) -> None:
         self._seconds = np.full(LATELY, np.nan)
         self.count = 0  # ever added
-        self.histogram = Histogram()
+        self.histogram = Histogram() if histogram is None else histogram
 
     def add(self, seconds: float) -> None:
         """Remember a duration in the place of the oldest."""

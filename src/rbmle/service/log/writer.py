@@ -34,11 +34,11 @@ Submission = tuple[Sequence[Row], Done]
 class Writer:
     """The only thread of a process that appends to the log; what it has answered is on disk."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, timings: Timings | None = None) -> None:
         """Start the thread."""
         self.log = log
         self._outage = Outage("write the log")
-        self.timings = Timings()  # of transactions, in seconds
+        self.timings = timings or Timings()  # of transactions, in seconds
         self.last = log.last()  # the seq of the last row
         self.writing_since: float | None = (
             None  # by time.monotonic(); None while it waits for calls
