@@ -8,6 +8,7 @@ import numpy as np
 
 from rbmle.core.arms import Arms
 from rbmle.core.checks import encoding_of, policy_of, probability, rewards_of, whole_number
+from rbmle.core.decision_ids import OnRepeat, given_ids, on_repeat_of, stream_of
 from rbmle.core.encoding import Encoder, encoder_for
 from rbmle.core.errors import SettingError
 from rbmle.core.learning import Learner
@@ -42,6 +43,7 @@ class Bandit:
         encoding: str | Encoding = Encoding.DISJOINT,
         floor: float = 0.0,
         draws: int = 0,
+        on_repeat: OnRepeat = "raise",
     ) -> None:
         """Start before any data.
 
@@ -55,6 +57,9 @@ class Bandit:
                 propensity is then at least ε/n.
             draws: how many draws estimate the propensities of a policy whose index is random; the
                 arm is then drawn from these very estimates. With 0 there is no estimate.
+            on_repeat: what `learn` does with a decision that was learned before. "raise": RepeatError;
+                "ignore": nothing, for rewards that are delivered more than once; "learn": learn it again,
+                for decisions with several rewards. The last 10,000 learned decisions are remembered.
 
         """
         self.policy = policy_of(policy)
@@ -64,6 +69,7 @@ class Bandit:
         self.floor = probability("floor", floor)
         self.draws = whole_number("draws", draws, least=0)
         self.encoding = encoding_of(encoding)
+        self.on_repeat = on_repeat_of(on_repeat)
         if arms is None and self.encoding is Encoding.DISJOINT:
             raise SettingError("`arms` is missing; give their ids or their number, as in arms=5")
         named = None if arms is None else Arms.of(arms)
@@ -108,10 +114,10 @@ class Bandit:
         """
         with self.learner.reading() as learned:
             ids, contexts = self._offers.one(x, eligible, learned.arms)
-            names, rule = self._names(None if id is None else [id], 1), self._rule(floor)
-            sizes = [len(contexts)]
-            (chosen,) = weigh_all(self.policy, learned.state, contexts, sizes, names, rule)
-        return Decision.of(names[0], ids, contexts, chosen)
+            (name,), streams = self._names(None if id is None else [id], 1)
+            sizes, rule = [len(contexts)], self._rule(floor)
+            (chosen,) = weigh_all(self.policy, learned.state, contexts, sizes, streams, rule)
+        return Decision.of(name, ids, contexts, chosen)
 
     def decide_many(
         self,
@@ -128,9 +134,9 @@ class Bandit:
         """
         with self.learner.reading() as learned:
             arms, contexts = self._offers.many(X, eligible, learned.arms)
-            names, rule = self._names(ids, len(arms)), self._rule(floor)
-            sizes = [len(one) for one in arms]
-            chosen = weigh_all(self.policy, learned.state, contexts, sizes, names, rule)
+            names, streams = self._names(ids, len(arms))
+            sizes, rule = [len(one) for one in arms], self._rule(floor)
+            chosen = weigh_all(self.policy, learned.state, contexts, sizes, streams, rule)
         starts = np.cumsum(sizes) - sizes
         rounds = zip(names, arms, chosen, starts.tolist(), strict=True)
         return [Decision.of(name, own, contexts, one, start) for name, own, one, start in rounds]
@@ -156,11 +162,12 @@ class Bandit:
                 raise SettingError(
                     f"`k` must be between 1 and the number of eligible arms, {len(ids)}, got {k}"
                 )
-            (name,), rule = self._names(None if id is None else [id], 1), self._rule(floor)
-            positions = rank(self.policy, learned.state, contexts, k, name, rule)
+            (name,), (stream,) = self._names(None if id is None else [id], 1)
+            positions = rank(self.policy, learned.state, contexts, k, stream, self._rule(floor))
+        names = [name, *(f"{name}/{position}" for position in range(1, k))]
         return [
             Decision.of(own, [ids[arm] for arm in left], contexts.part(left), chosen)
-            for own, left, chosen in positions
+            for own, (left, chosen) in zip(names, positions, strict=True)
         ]
 
     def predict(self, x: Any, *, eligible: Sequence[ArmId] | None = None) -> dict[ArmId, float]:
@@ -196,10 +203,16 @@ class Bandit:
         """Learn from the reward of a decision, or of an arm that was played in a context.
 
         `learn(decision, reward)` or `learn(x, arm=…, reward=…)`, where x is the vector of features
-        that the arm had. Rewards may come late and in any order, and for retired arms too.
+        that the arm had. Rewards may come late and in any order, and for retired arms too. A decision is
+        learned once: a second time raises RepeatError, unless the bandit was made with another `on_repeat`.
         """
         rewards = rewards_of([reward], self._limits)
-        self.learner.learn(lambda arms: self._offers.played(source, arm, arms), rewards)
+        self.learner.learn(
+            lambda arms: self._offers.played(source, arm, arms),
+            rewards,
+            decision=source if isinstance(source, Decision) else None,
+            on_repeat=self.on_repeat,
+        )
 
     def learn_all(
         self,
@@ -285,13 +298,14 @@ class Bandit:
         twin.learner = learner
         return twin
 
-    def _names(self, ids: Sequence[str] | None, n: int) -> list[str]:
-        """Return the ids of n decisions: those that were given, or the next ones of our own."""
+    def _names(self, ids: Sequence[str] | None, n: int) -> tuple[list[str], list[str]]:
+        """Return the ids of n decisions, given or our own, and the names of their random streams."""
         if ids is not None:
-            if len(ids) != n:
-                raise SettingError(f"there are {len(ids)} ids for {n} rounds; give one for each")
-            return [str(id) for id in ids]
-        return [f"{self.seed}-{number}" for number in self.learner.numbers(n)]
+            names = given_ids(ids, n)
+            return names, [stream_of(name) for name in names]
+        streams = [f"{self.seed}-{number}" for number in self.learner.numbers(n)]
+        run = self.learner.run_id
+        return [f"{stream}-{run}" for stream in streams], streams
 
     def _rule(self, floor: float | None) -> Rule:
         """Return how arms are drawn."""

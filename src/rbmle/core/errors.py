@@ -6,6 +6,7 @@ RBMLEError
 ├── RewardError        a reward that is not a finite number, or that the likelihood excludes (a ValueError)
 ├── ArmError           an arm that does not exist, is retired, or was listed twice (a KeyError)
 ├── EligibilityError   no arm to choose from, or arms and rows that do not match (a ValueError)
+├── RepeatError        a decision that was learned before (a ValueError)
 ├── DivergenceError    an index that is not a finite number: training has diverged (an ArithmeticError)
 ├── SnapshotError      an attempt to teach or save a snapshot (a TypeError)
 ├── SettingError       a hyperparameter out of its range (a ValueError)
@@ -41,6 +42,10 @@ class ArmError(RBMLEError, KeyError):
 
 class EligibilityError(RBMLEError, ValueError):
     """No arm to choose from, or arms and rows that do not match."""
+
+
+class RepeatError(RBMLEError, ValueError):
+    """A decision that was learned before."""
 
 
 class DivergenceError(RBMLEError, ArithmeticError):

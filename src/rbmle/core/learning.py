@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from rbmle.core.arms import Arms
+from rbmle.core.decision_ids import LearnedDecisions, OnRepeat, Run, digest_of
 from rbmle.core.encoding import Encoder, Scaling
-from rbmle.core.errors import ArmError, SnapshotError
+from rbmle.core.errors import ArmError, RepeatError, SnapshotError
 from rbmle.core.policy import Freezes, LearnsBatches, Policy, has
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.sharing import Shared
 from rbmle.core.trees import copied
-from rbmle.core.types import ArmId, Batch, Contexts, Encoding, Scales
+from rbmle.core.types import ArmId, Batch, Contexts, Decision, Encoding, Scales
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Learned:
     arms: Arms | None  # None: any arms may come, with their rows
     round: int  # rewards learned so far
     scales: Scales | None = None  # what the encoder has seen; None: it remembers nothing
+    known: LearnedDecisions = field(default_factory=LearnedDecisions)  # learned
 
 
 class Learner:
@@ -41,6 +43,7 @@ class Learner:
         self.is_snapshot = False  # which has what deciding needs, and no more
         self.decisions = 0  # that were numbered
         self._shared, self._counting = Shared(learned, self._frozen), threading.Lock()
+        self._run = Run()
 
     @staticmethod
     def start(
@@ -73,6 +76,11 @@ class Learner:
             self.decisions += n
             return range(self.decisions - n, self.decisions)
 
+    @property
+    def run_id(self) -> str:
+        """Return the part of decision ids that no other copy of the bandit has."""
+        return self._run.id
+
     def reading(self) -> AbstractContextManager[Learned]:
         """Give what was learned by one moment; others may read and learn meanwhile."""
         return self._shared.reading()
@@ -89,11 +97,26 @@ class Learner:
         place: Callable[[Arms | None], Contexts],
         rewards: Float[np.ndarray, " n"],
         is_fitted: Bool[np.ndarray, " n"] | None = None,
+        *,
+        decision: Decision | None = None,
+        on_repeat: OnRepeat = "raise",
     ) -> None:
-        """Learn what some contexts paid; `place` says which they are, given the arms there are."""
+        """Learn what some contexts paid; `place` says which they are, given the arms there are.
+
+        A `decision` is the one whose reward this is. `on_repeat` says what to do if it was learned before.
+        """
         self._check_whole()
         with self._shared.writing() as learned:
             contexts = place(learned.arms)
+            digest = None if decision is None or on_repeat == "learn" else digest_of(decision)
+            if decision is not None and digest is not None and digest in learned.known:
+                if on_repeat == "ignore":
+                    return
+                raise RepeatError(
+                    f"decision {decision.id!r} was learned before; learn each decision once, or make the "
+                    "bandit with on_repeat='ignore' to skip repeated rewards, or with on_repeat='learn' "
+                    "if a decision has several"
+                )
             batch = Batch(
                 contexts=contexts,
                 rewards=rewards,
@@ -106,6 +129,8 @@ class Learner:
                 for i in range(len(batch)):
                     self.policy.update(learned.state, batch.observation(i), batch.rng(i))
             learned.round += len(batch)
+            if digest is not None:
+                learned.known.add(digest)
 
     def add_arm(self, id: ArmId) -> None:
         """Add an arm, or bring a retired one back with what it had learned."""
@@ -158,6 +183,7 @@ class Learner:
         learned = kept.pop("learned")
         vars(self).update(kept)
         self._shared, self._counting = Shared(learned, self._frozen), threading.Lock()
+        self._run = Run()
 
     def _twin(self, copy: Callable[[Learned], Learned]) -> "Learner":
         """Return another learner with a copy of what is learned."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from rbmle.core.arms import Arms
 from rbmle.core.bandit import Bandit
+from rbmle.core.decision_ids import LearnedDecisions
 from rbmle.core.encoding import Encoder, Places
 from rbmle.core.errors import FileError
 from rbmle.core.files import written_whole
@@ -30,6 +31,7 @@ FORMAT = "rbmle bandit"
 VERSION, WITHOUT_ROWS = 3, 2  # a file that has all rows of its arrays can be read as before
 LARGE = 2**18  # numbers in an array of which only the rows that moved are saved
 MANIFEST = "manifest.json"
+KNOWN = "known_decisions"  # digests of the decisions that were learned
 Parts = tuple[dict[str, np.ndarray], dict[str, float | int], int]
 OURS = "rbmle."  # the only package whose classes a file may name
 
@@ -61,6 +63,7 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
         "seed": bandit.seed,
         "floor": bandit.floor,
         "draws": bandit.draws,
+        "on_repeat": bandit.on_repeat,
         "decisions": bandit.decisions,
         "round": bandit.round,
         "arms": None if bandit.arms is None else bandit.arms.ids,
@@ -70,6 +73,9 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
         "arrays": sorted(arrays),
         "numbers": numbers,
     } | ({"rows": sorted(rows)} if rows else {})
+    known = bandit.learner.now.known
+    if len(known):
+        manifest["known"] = KNOWN
     with zipfile.ZipFile(file, "w") as zipped:
         zipped.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest, indent=1))
         for name in sorted(arrays):
@@ -78,6 +84,8 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
                 _put(zipped, f"{name}.rows", rows[name])
                 array = array[rows[name]]
             _put(zipped, name, array)
+        if len(known):
+            _put(zipped, KNOWN, known.as_array())
 
 
 def _put(zipped: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
@@ -123,6 +131,7 @@ def _untaught(bandit: Bandit) -> Bandit:
         encoding=bandit.encoding,
         floor=bandit.floor,
         draws=bandit.draws,
+        on_repeat=bandit.on_repeat,
     )
 
 
@@ -162,7 +171,10 @@ def load(
             features = _part("features", path, manifest, features)
             arrays = {name: _get(zipped, name) for name in manifest["arrays"]}
             rows = {name: _get(zipped, f"{name}.rows") for name in manifest.get("rows", ())}
-        return _rebuilt(manifest, policy, features, arrays, rows)
+            known = _get(zipped, manifest["known"]).tolist() if "known" in manifest else ()
+        bandit = _rebuilt(manifest, policy, features, arrays, rows)
+        bandit.learner.now.known = LearnedDecisions(known)
+        return bandit
     except FileError:
         raise
     except (
@@ -276,6 +288,7 @@ def _rebuilt(
         encoding=manifest["encoding"],
         floor=manifest["floor"],
         draws=manifest["draws"],
+        on_repeat=manifest.get("on_repeat", "raise"),  # files of earlier releases have none
     )
     learner = bandit.learner
     if learner.now.arms is not None:

@@ -61,8 +61,8 @@ def rank(
     k: int,
     id: str,
     rule: Rule,
-) -> list[tuple[str, list[int], Chosen]]:
-    """Return, for each position of a ranking, its id, which arms are left and what is played of them.
+) -> list[tuple[list[int], Chosen]]:
+    """Return, for each position of a ranking, which arms are left and what is played of them.
 
     The first position is what `weigh_all` plays. Each other is drawn by the same rule from the arms
     that are left: their probabilities are scaled to sum to 1, or 1 for the largest index where none
@@ -76,7 +76,7 @@ def rank(
             own = own / own.sum() if own.sum() > 0 else shares(indices[None, left])[0]
         name = f"{id}/{position}" if position else id
         (chosen,) = _chosen([(indices[left], own)], [name], rule)
-        positions.append((name, left, chosen))
+        positions.append((left, chosen))
         left = [arm for place, arm in enumerate(left) if place != chosen.place]
     return positions
 
