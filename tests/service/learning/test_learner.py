@@ -3,7 +3,13 @@
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
+
 from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.learning.learner import LogLearner
+from rbmle.service.learning.report import Report
+from rbmle.service.learning.standing_by import REPORT
+from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
 from tests.services import (
     Service,
     busy,
@@ -48,3 +54,30 @@ def test_time_passes_without_any_call(tmp_path: Path) -> None:
         assert bandit is not None
         wait_until(lambda: bandit.round == 1)
         assert service.fold.joiner.counts.defaulted == 1
+
+
+def test_reported_counts_do_not_fall_while_a_new_learner_catches_up(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        busy(service, 40)
+        learned(service)
+        wait_until(lambda: service.report.counted == service.log.last())
+        before = service.report
+    for checkpoint in tmp_path.glob("checkpoint-*"):
+        checkpoint.unlink()  # so that the next one begins at the first record
+    log = open_log(str(tmp_path / LOG_FILE))
+    publications = open_publications(str(tmp_path / LOG_FILE))
+    learner = LogLearner(log, publications, small_start(tmp_path), notify=lambda message: None)
+    learner.prepare()
+    decided = []
+    while learner.fold.seq < log.last():
+        learner.fold.apply(next(log.read(learner.fold.seq, 1)))
+        learner._report()
+        found = publications.newer(REPORT, None)
+        assert found is not None
+        report = msgspec.msgpack.decode(found[1], type=Report)
+        assert report.seq == learner.fold.seq
+        decided.append(report.counts.decided)
+    assert decided[0] == before.counts.decided == 40
+    assert decided == sorted(decided)
+    learner._lease.release()
+    log.close()

@@ -66,6 +66,8 @@ class LogLearner:
         self._is_whole = True  # False: the log could not be read in the midst of a record
         self._known: tuple[int, Bandit | None, ServiceConfiguration | None] = (-1, None, None)
         self._reported = -1  # the seq of the last report
+        self._shown: Report | None = None  # by a learner before this one, which knew more
+        self._knows_shown = False  # it was looked up since this one leads
         self._saved = 0  # the seq of the last checkpoint
         self._learned_seconds = 0.0  # since then
         self._log_bytes = 0
@@ -123,6 +125,7 @@ class LogLearner:
             return False
         begin(self.log, self.start, self.notify)
         self._checkpoints.tidy()
+        self._knows_shown = False
         self.is_leading = True
         return True
 
@@ -225,14 +228,17 @@ class LogLearner:
                 self._log_bytes = self.log.size()
         except LogUnavailable as error:
             failure = failure or Failure(time.time(), str(error))
+        shown = self._shown_before()
         report = Report(
             time=(now := time.time_ns() // 1_000_000),
+            origin=self._origin,
             seq=fold.seq,
+            counted=fold.seq if shown is None else shown.counted,
             records=records,
             observations=0 if fold.bandit is None else fold.bandit.round,
             pending=len(fold.joiner.pending),
-            counts=fold.joiner.counts,
-            summary=self.statistics.summary(now),
+            counts=fold.joiner.counts if shown is None else shown.counts,
+            summary=self.statistics.summary(now) if shown is None else shown.summary,
             log_bytes=self._log_bytes,
             unavailable_since=None if failure is None else int(failure.since * 1000),
             unavailable_why="" if failure is None else failure.why,
@@ -244,6 +250,23 @@ class LogLearner:
         self._reported = fold.seq
         if self._is_due("days", DAYS_SECONDS):
             self._put(DAYS, msgspec.msgpack.encode(self.statistics.ranges.by_day()))
+
+    def _shown_before(self) -> Report | None:
+        """Return the last report of another learner while this one has not caught up with it.
+
+        Its counts are reported until then: counters that fall look like a restart from zero to Prometheus.
+        """
+        if not self._knows_shown:
+            try:
+                found = self.publications.newer(REPORT, None)
+                self._shown = msgspec.msgpack.decode(found[1], type=Report) if found else None
+                self._knows_shown = True
+            except (LogUnavailable, msgspec.MsgspecError):
+                self._shown = None
+        shown = self._shown
+        if shown is not None and (shown.origin != self._origin or shown.counted <= self.fold.seq):
+            shown = self._shown = None
+        return shown
 
     def _put(self, name: str, content: bytes) -> None:
         """Publish; if that cannot be done now, it is done with what comes next."""

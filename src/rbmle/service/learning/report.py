@@ -14,7 +14,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """How the learner is, and what it has counted."""
 
     time: int  # when it was written, in milliseconds since the epoch
+    origin: str = ""  # of the log
     seq: int = 0  # the last record that was learned
+    counted: int = 0  # the last record that the counts and the summary know, which never goes back
     records: int = 0  # in the log, at that time
     observations: int = 0  # that the model has learned
     pending: int = 0  # events that are not settled
