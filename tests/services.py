@@ -32,11 +32,11 @@ SMALL = "model.network=Network(width=8) model.memory=Memory(keep='window',size=5
 PATIENCE = 60.0  # seconds, on a busy machine
 
 
-def small_start(folder: Path, policy: str = "neural-rbmle-pc", **others: Any) -> Start:
+def small_start(folder: Path, policy: Any = "neural-rbmle-pc", **others: Any) -> Start:
     """Return the start of a small service in a folder, which learns a reward as soon as it comes."""
     start = Start(
         data=folder,
-        policy=policy_with(policy, SMALL),
+        policy=policy_with(policy, SMALL) if isinstance(policy, str) else policy,
         featuriser=Hashing(bits=6),
         seed=7,
         configuration=ServiceConfiguration(settle=Settle.ON_REWARD),

@@ -1,5 +1,6 @@
 """A model whose rewards stay below what it expects forgets, and only then."""
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from rbmle import (
 )
 from rbmle.core.contexts import stacked
 from rbmle.core.errors import SettingError
+from rbmle.core.events import KEPT, Event, Events, unlogged
 from rbmle.core.trees import leaves
 from rbmle.engine.watching import ALLOWANCE, CLIP, COUNT, EXCESS, SQUARES, SUM, notice
 from rbmle.environments import Altered, Change, Coins, Environment
@@ -183,6 +185,54 @@ def test_a_saved_watch_goes_on(name: str, tmp_path: Path) -> None:
     for one in (unbroken, resumed):
         played(one, WORLD, 2 * SWITCH, begin=SWITCH + 10)
     assert same(unbroken, resumed)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_bandit_tells_when_it_forgot_and_how_much(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    learner = bandit(POLICIES[name])
+    assert not learner.events
+    assert "forgotten" not in repr(learner)
+    while not learner.resets:
+        played(learner, WORLD, learner.round + 1, begin=learner.round)
+    (event,) = learner.events
+    assert (event.kind, event.round, event.forgotten) == ("drift", learner.round, learner.round)
+    assert SWITCH < event.round < SWITCH + 60
+    assert [str(event)] == [record.getMessage() for record in caplog.records]
+    told = f"{event.round} rounds learned (the first {event.round} forgotten after a drift alarm)"
+    assert told in repr(learner)
+
+
+def test_events_of_a_batch_have_the_round_of_the_reward_that_set_off_the_alarm() -> None:
+    alone, together = bandit(LinUCB()), bandit(LinUCB())
+    x = WORLD.round(0, 0).x
+    rewards = ([1.0] * 200 + [-50.0] * 60) * 3
+    contexts = stacked([alone.decide(x, eligible=[0]).context] * len(rewards))
+    for reward in rewards:
+        alone.learn(x, arm=0, reward=reward)
+    together.learn_all(contexts, rewards, times=range(len(rewards)))
+    assert len(together.events) == together.resets > 1
+    assert [replace(event, time=None) for event in together.events] == list(alone.events)
+    assert all(event.time == event.round - 1 for event in together.events)
+
+
+def test_events_are_saved_and_copied_with_the_bandit(tmp_path: Path) -> None:
+    learner = bandit(LinUCB())
+    played(learner, WORLD, 2 * SWITCH)
+    assert learner.events
+    learner.save(tmp_path / "bandit")
+    for other in (Bandit.load(tmp_path / "bandit"), copy(learner), learner.snapshot()):
+        assert (other.events, other.resets) == (learner.events, learner.resets)
+        assert repr(other) == repr(learner)
+
+
+def test_only_the_newest_events_are_kept_and_all_are_counted() -> None:
+    events = Events()
+    with unlogged():
+        for round in range(KEPT + 5):
+            events = events.with_event(Event(round=round, forgotten=1))
+    assert (len(events.newest), events.newest[0].round, events.count) == (KEPT, 5, KEPT + 5)
 
 
 @pytest.mark.parametrize("alarm", [-1.0, float("nan"), float("inf")])

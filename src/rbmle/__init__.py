@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rbmle.core.bandit import Bandit as Bandit
     from rbmle.core.errors import RBMLEError as RBMLEError
+    from rbmle.core.events import Event as Event
     from rbmle.core.types import Decision as Decision
     from rbmle.features import Hashing as Hashing
     from rbmle.likelihoods import Bernoulli as Bernoulli
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "rbmle.core.bandit": ("Bandit",),
     "rbmle.core.errors": ("RBMLEError",),
+    "rbmle.core.events": ("Event",),
     "rbmle.core.types": ("Decision",),
     "rbmle.features": ("Hashing",),
     "rbmle.likelihoods": ("Bernoulli", "Gaussian", "Mixture"),

@@ -11,6 +11,7 @@ from rbmle.core.checks import encoding_of, policy_of, probability, rewards_of, w
 from rbmle.core.decision_ids import OnRepeat, given_ids, on_repeat_of, stream_of
 from rbmle.core.encoding import Encoder, encoder_for
 from rbmle.core.errors import SettingError
+from rbmle.core.events import Event
 from rbmle.core.learning import Learner
 from rbmle.core.offers import Offers
 from rbmle.core.policy import Policy, Predicts, has, limits_of
@@ -92,6 +93,19 @@ class Bandit:
     def round(self) -> int:
         """Return how many rewards were learned."""
         return self.learner.now.round
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Return when the drift alarm made the model forget what it knew, and how much; the newest 1,000.
+
+        Each one is also logged as a warning, by the logger "rbmle.events".
+        """
+        return self.learner.now.events.newest
+
+    @property
+    def resets(self) -> int:
+        """Return how often the model has forgotten what it knew."""
+        return self.learner.now.events.count
 
     @property
     def decisions(self) -> int:
@@ -220,15 +234,18 @@ class Bandit:
         rewards: Sequence[float] | np.ndarray,
         *,
         is_fitted: np.ndarray | None = None,
+        times: Sequence[int] | None = None,
     ) -> None:
         """Learn what row i of some contexts paid, to the bit as if they came one by one.
 
         Contexts are those of decisions, `stacked`. An observation that is not `is_fitted` is remembered,
         but gets no training steps of its own: the next ones visit it as they visit all that is
-        remembered. A policy that is not trained in steps learns all alike.
+        remembered. A policy that is not trained in steps learns all alike. An event has the time of the
+        observation that led to it, if `times` are given.
         """
         self._offers.check(contexts, len(rewards))
-        self.learner.learn(lambda _: contexts, rewards_of(rewards, self._limits), is_fitted)
+        checked = rewards_of(rewards, self._limits)
+        self.learner.learn(lambda _: contexts, checked, is_fitted, times=times)
 
     def partial_fit(
         self, X: Any, arms: Sequence[ArmId], rewards: Sequence[float] | np.ndarray
@@ -286,8 +303,12 @@ class Bandit:
     def __repr__(self) -> str:
         """Return the settings, and how much was learned."""
         arms = "any arms" if self.arms is None else f"{len(self.arms.active):,} arms"
+        learned = f"{self.round:,} rounds learned"
+        if self.events:
+            alarms = "a drift alarm" if self.resets == 1 else f"{self.resets:,} drift alarms"
+            learned += f" (the first {self.events[-1].round:,} forgotten after {alarms})"
         return (
-            f"<Bandit of {arms}, {self.features:,} features, {self.round:,} rounds learned, "
+            f"<Bandit of {arms}, {self.features:,} features, {learned}, "
             f"seed {self.seed}: {self.policy!r}>"
         )
 

@@ -1,7 +1,7 @@
 """A policy and what it has learned, which threads may share."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ from rbmle.core.arms import Arms
 from rbmle.core.decision_ids import LearnedDecisions, OnRepeat, Run, digest_of
 from rbmle.core.encoding import Encoder, Scaling
 from rbmle.core.errors import ArmError, RepeatError, SnapshotError
+from rbmle.core.events import Event, Events
 from rbmle.core.policy import Freezes, LearnsBatches, Policy, has
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.sharing import Shared
@@ -31,6 +32,7 @@ class Learned:
     round: int  # rewards learned so far
     scales: Scales | None = None  # what the encoder has seen; None: it remembers nothing
     known: LearnedDecisions = field(default_factory=LearnedDecisions)  # learned
+    events: Events = field(default_factory=Events)  # when the model forgot what it knew
 
 
 class Learner:
@@ -98,11 +100,13 @@ class Learner:
         rewards: Float[np.ndarray, " n"],
         is_fitted: Bool[np.ndarray, " n"] | None = None,
         *,
+        times: Sequence[int] | None = None,
         decision: Decision | None = None,
         on_repeat: OnRepeat = "raise",
     ) -> None:
         """Learn what some contexts paid; `place` says which they are, given the arms there are.
 
+        Events have the time of the observation that led to them, if there are times.
         A `decision` is the one whose reward this is. `on_repeat` says what to do if it was learned before.
         """
         self._check_whole()
@@ -117,11 +121,19 @@ class Learner:
                     "bandit with on_repeat='ignore' to skip repeated rewards, or with on_repeat='learn' "
                     "if a decision has several"
                 )
+            begun = learned.round
+
+            def restarted(at: int, forgotten: int) -> None:
+                time = None if times is None else times[at]
+                event = Event(round=begun + at + 1, forgotten=forgotten, time=time)
+                learned.events = learned.events.with_event(event)
+
             batch = Batch(
                 contexts=contexts,
                 rewards=rewards,
                 is_fitted=np.ones(len(rewards), np.bool_) if is_fitted is None else is_fitted,
-                rng=partial(_stream, self.seed, learned.round),
+                rng=partial(_stream, self.seed, begun),
+                restarted=restarted,
             )
             if has(self.policy, LearnsBatches):
                 self.policy.update_all(learned.state, batch)
@@ -197,7 +209,13 @@ class Learner:
         policy, state = self.policy, learned.state
         frozen = policy.frozen(state) if has(policy, Freezes) else copied(state)
         scales = None if learned.scales is None else copied(learned.scales)
-        return Learned(state=frozen, arms=learned.arms, round=learned.round, scales=scales)
+        return Learned(
+            state=frozen,
+            arms=learned.arms,
+            round=learned.round,
+            scales=scales,
+            events=learned.events,
+        )
 
     def _check_whole(self) -> None:
         """Raise SnapshotError for what can only decide."""

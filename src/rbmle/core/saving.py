@@ -21,6 +21,7 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.decision_ids import LearnedDecisions
 from rbmle.core.encoding import Encoder, Places
 from rbmle.core.errors import FileError
+from rbmle.core.events import Events
 from rbmle.core.files import written_whole
 from rbmle.core.learning import Learned
 from rbmle.core.policy import Policy
@@ -76,6 +77,8 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
     known = bandit.learner.now.known
     if len(known):
         manifest["known"] = KNOWN
+    if bandit.resets:
+        manifest["events"] = bandit.learner.now.events.as_dict()
     with zipfile.ZipFile(file, "w") as zipped:
         zipped.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest, indent=1))
         for name in sorted(arrays):
@@ -293,6 +296,8 @@ def _rebuilt(
     learner = bandit.learner
     if learner.now.arms is not None:
         learner.now.arms = Arms(ids=tuple(manifest["arms"]), retired=frozenset(manifest["retired"]))
+    if "events" in manifest:
+        learner.now.events = Events.from_dict(manifest["events"])
     learner.decisions, learner.now.round = manifest["decisions"], manifest["round"]
     before, _, _ = parts_of(bandit)
     for name, moved in rows.items():

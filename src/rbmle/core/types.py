@@ -106,6 +106,8 @@ class Batch:
     rewards: Float[np.ndarray, " n"]
     is_fitted: Bool[np.ndarray, " n"]  # the others are remembered, for later fits to find
     rng: Callable[[int], np.random.Generator]  # the stream of observation i
+    # Models call it after they have started again: at which observation, and how many were forgotten.
+    restarted: Callable[[int, int], None] = lambda _at, _forgotten: None
 
     def __len__(self) -> int:
         """Return the number of observations."""
@@ -125,6 +127,7 @@ class Batch:
             rewards=self.rewards[only],
             is_fitted=self.is_fitted[only],
             rng=lambda _: self.rng(i),
+            restarted=lambda _, forgotten: self.restarted(i, forgotten),
         )
 
     def singles(self) -> "Iterator[tuple[Batch, np.random.Generator]]":

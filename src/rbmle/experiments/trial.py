@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.core.bandit import Bandit
+from rbmle.core.events import unlogged
 from rbmle.core.policy import Policy
 from rbmle.core.types import Decision
 from rbmle.environments.base import Environment, delay_of
@@ -127,7 +128,8 @@ def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Ru
         arm = int(decision.arm)
         late.append((decision, float(offer.rewards[arm])))
         if len(late) > delay:
-            bandit.learn(*late.popleft())
+            with unlogged():
+                bandit.learn(*late.popleft())
         regrets[t] = offer.means.max() - offer.means[arm]
         if report is not None and (t % CHUNK == CHUNK - 1 or t == trial.horizon - 1):
             report(t + 1, float(regrets.sum()))

@@ -19,7 +19,7 @@ from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.arm_ascent import ArmAscent
 from rbmle.models.history import History, Memory
 from rbmle.models.training import FullBatch
-from rbmle.models.watch import check_alarm, fresh_watch
+from rbmle.models.watch import check_alarm, fresh_watch, observed
 
 TINY = 1e-30
 
@@ -124,6 +124,7 @@ class TorchRegression:
             (hope,) = self.expected(state, seen.context)
             if notice(state.watch, seen.reward, float(hope), float(self.alarm)):
                 is_anew = True
+                batch.restarted(i, observed(state.watch))
                 self.restart(state)
                 continue
             state.history.append(self._rounded(seen), self.memory, rng)

@@ -14,7 +14,7 @@ from rbmle.models.history import History
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
 from rbmle.models.training import expected_reward
-from rbmle.models.watch import complete, fresh_watch
+from rbmle.models.watch import complete, fresh_watch, observed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +83,7 @@ class Ensemble:
             rng, seen = batch.rng(i), batch.observation(i)
             hopes = [expected_reward(net, seen, fit) for net in state.nets]
             if notice(state.watch, seen.reward, sum(hopes) / len(hopes), fit.alarm):
+                batch.restarted(i, observed(state.watch))
                 self.restart(state)
                 continue
             history = state.history

@@ -17,7 +17,7 @@ from rbmle.models.history import History, Memory
 from rbmle.models.network import Network
 from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
 from rbmle.models.training import FullBatch, Replay, Training
-from rbmle.models.watch import check_alarm, fresh_watch, is_alarmed
+from rbmle.models.watch import check_alarm, fresh_watch, is_alarmed, observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +89,7 @@ class Regression:
                     begin = training.learn(state, self.memory, batch, begin, fit)
             if is_alarmed(state.watch, self.alarm):
                 is_anew = True
+                batch.restarted(begin - 1, observed(state.watch))
                 self.restart(state)
                 for part in () if push is None else push.D:
                     part.fill(1 / self.ridge)

@@ -11,7 +11,7 @@ from rbmle.core.numbers import check_positive
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.square_root import ridge_estimates, ridge_update
 from rbmle.engine.watching import Watch
-from rbmle.models.watch import check_alarm, complete, fresh_watch, is_alarmed
+from rbmle.models.watch import check_alarm, complete, fresh_watch, is_alarmed, observed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +80,7 @@ class Ridge:
             state.round += end - begin
             begin = end
             if is_alarmed(state.watch, self.alarm):
+                batch.restarted(end - 1, observed(state.watch))
                 state.F, state.theta = self._roots(*state.theta.shape), np.zeros_like(state.theta)
                 state.round, state.watch = 0, fresh_watch()
 

@@ -45,6 +45,11 @@ def complete(watch: Watch) -> Watch:
     return np.append(watch, -np.inf)
 
 
+def observed(watch: Watch) -> int:
+    """Return how many rewards were seen since the start, or since all was forgotten."""
+    return int(watch[COUNT]) - 1
+
+
 def check_alarm(alarm: float) -> None:
     """Raise SettingError unless an alarm is a finite number, 0 or more."""
     if not 0 <= alarm < float("inf"):

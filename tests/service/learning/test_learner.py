@@ -5,17 +5,22 @@ from pathlib import Path
 
 import msgspec
 
+from rbmle import Bandit, LinUCB, Ridge
+from rbmle.core.contexts import stacked
 from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.http.metrics import Metrics
 from rbmle.service.learning.learner import LogLearner
-from rbmle.service.learning.report import Report
+from rbmle.service.learning.report import Report, reset_notices
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
+from tests.service.http.test_metrics import figures
 from tests.services import (
     Service,
     busy,
     learned,
     offer,
     rank,
+    reward,
     running,
     small_start,
     wait_until,
@@ -44,6 +49,42 @@ def test_two_services_in_one_folder_are_one(tmp_path: Path) -> None:
         busy(second, 4)
         learned(second)
         wait_until(lambda: first.published is not None and first.published.seq >= second.fold.seq)
+
+
+def test_a_drift_alarm_is_counted_shown_and_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    policy = LinUCB(model=Ridge(alarm=5.0))
+    start = small_start(tmp_path, policy=policy)
+    with Service(start, notify=told.append) as service:
+        wait_until(lambda: service.problem is None)
+        for value in [1.0] * 30 + [0.0] * 6:
+            answer = rank(service, offer("a", "b"))
+            reward(service, answer.event, value)
+        learned(service)
+        assert service.report.resets == 1
+        assert figures(Metrics(service))["rbmle_model_resets_total"] == 1
+        (notice,) = service.notices
+        assert (notice.code, notice.level) == ("model-reset", "info")
+        assert notice.since is not None
+        assert service.fold.bandit is not None
+        (event,) = service.fold.bandit.events
+        assert notice.since == event.time
+        assert f"forgot the {event.forgotten:,} observations" in notice.text
+        assert [line for line in told if "drift alarm" in line] == told
+        assert len(told) == 1
+    with Service(start, notify=told.append) as service:
+        wait_until(lambda: service.report.resets == 1)
+        assert len(told) == 1
+
+
+def test_the_notice_of_a_drift_alarm_ends_after_a_week() -> None:
+    bandit = Bandit(LinUCB(model=Ridge(alarm=5.0)), features=1, encoding="per-arm")
+    contexts = stacked([bandit.decide([[1.0]]).context] * 60)
+    bandit.learn_all(contexts, [1.0] * 30 + [0.0] * 30, times=[1_000] * 60)
+    assert bandit.resets > 0
+    week = 7 * 86_400_000
+    assert len(reset_notices(bandit, 1_000 + week)) == 1
+    assert reset_notices(bandit, 1_001 + week) == []
 
 
 def test_time_passes_without_any_call(tmp_path: Path) -> None:

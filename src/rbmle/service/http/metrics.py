@@ -117,6 +117,8 @@ class _Live(Collector):
             rewards.add_metric([fate], getattr(counts, fate))
         yield rewards
         yield CounterMetricFamily("rbmle_decisions", "Events decided", counts.decided)
+        text = "Drift alarms after which the model started again"
+        yield CounterMetricFamily("rbmle_model_resets", text, report.resets)
         settled = report.summary.settled
         total = settled * (report.summary.played.ips.value or 0.0)
         text = "Final rewards of slots, sent or by default"

@@ -9,6 +9,7 @@ import numpy as np
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.errors import FileError
+from rbmle.core.events import unlogged
 from rbmle.core.types import Contexts
 from rbmle.service.configuration import LearningMode
 from rbmle.service.learning.budget import Budget
@@ -83,6 +84,7 @@ class Fold:
     has_slots: bool = field(init=False, default=False)  # one of the events taken in has
     _settled: list[Settled] = field(init=False, default_factory=list)  # to be learned
     _is_fitted: list[bool] = field(init=False, default_factory=list)  # of each of them
+    _times: list[int] = field(init=False, default_factory=list)  # when each of them was settled
 
     def __post_init__(self) -> None:
         """Start before the first record."""
@@ -155,19 +157,22 @@ class Fold:
         is_joined, per_second = [one.is_joined for one in learned], self.model.fits_per_second
         self._is_fitted += self.budget.fitted(is_joined, self.joiner.time, per_second)
         self._settled += learned
+        self._times += [self.joiner.time] * len(learned)
         if len(self._settled) >= BATCH:
             self._learn_settled()
 
     def _learn_settled(self) -> None:
         """Learn what was settled, in its order."""
         settled, is_fitted = self._settled, np.array(self._is_fitted, np.bool_)
-        self._settled, self._is_fitted = [], []
+        times = self._times
+        self._settled, self._is_fitted, self._times = [], [], []
         if self.model is None or self.bandit is None or not settled:
             return
         contexts = self.model.played([(one.decided, one.play) for one in settled], self.bandit)
         rewards = np.array([one.reward for one in settled])
         # A late reward corrects what was learned before it came, and may be outside what one reward can be.
-        self.bandit.learner.learn(lambda _: contexts, rewards, is_fitted)
+        with unlogged():  # the learner tells of them, and once only
+            self.bandit.learner.learn(lambda _: contexts, rewards, is_fitted, times=times)
 
     def leave(self, event: str, pending: Pending) -> None:
         """Learn nothing from what was not shown or is waited for no more."""

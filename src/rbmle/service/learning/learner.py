@@ -18,7 +18,7 @@ from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.preparing import prepared
 from rbmle.service.learning.published import Published
-from rbmle.service.learning.report import DAYS, DAYS_SECONDS, Report
+from rbmle.service.learning.report import DAYS, DAYS_SECONDS, Report, reset_notices
 from rbmle.service.learning.standing_by import FREE_SECONDS, REPORT, Standby, name_of
 from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
@@ -71,6 +71,7 @@ class LogLearner:
         self._saved = 0  # the seq of the last checkpoint
         self._learned_seconds = 0.0  # since then
         self._log_bytes = 0
+        self._resets = 0  # of the model, that the operator was told of
         self._origin = ""  # of the log
         self._due: dict[str, float] = {}  # when something is to be done again
 
@@ -139,6 +140,7 @@ class LogLearner:
         self.fold.resume(state.settings, bandit, state.joined, state.budget)
         self._saved = self.fold.seq
         self._is_caught_up = settings.seq <= self.fold.seq
+        self._resets = bandit.resets
 
     def _go_on(self) -> None:
         """Learn what came, and publish it, and save it now and then."""
@@ -178,6 +180,15 @@ class LogLearner:
         finally:
             self.fold.learn()
             self._learned_seconds += time.thread_time() - begun
+            self._tell_resets()
+
+    def _tell_resets(self) -> None:
+        """Tell the operator of drift alarms, but not of those that the log had before this start."""
+        bandit = self.fold.bandit
+        resets = 0 if bandit is None else bandit.resets
+        if bandit is not None and resets > self._resets and self._is_caught_up:
+            self.notify(f"{bandit.events[-1]}; the model has started again, see docs/drift.md")
+        self._resets = resets
 
     def _keep_lease(self) -> None:
         """Take over if nobody leads and there is nothing to catch up on; stand by if the lease is lost."""
@@ -244,6 +255,8 @@ class LogLearner:
             unavailable_why="" if failure is None else failure.why,
             broken=broken,
             has_slots=fold.has_slots,
+            resets=0 if fold.bandit is None else fold.bandit.resets,
+            notices=[] if fold.bandit is None else reset_notices(fold.bandit, now),
             learner=name_of(self.start.data),
         )
         self._put(REPORT, msgspec.msgpack.encode(report))

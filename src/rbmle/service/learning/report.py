@@ -2,12 +2,14 @@
 
 import msgspec
 
+from rbmle.core.bandit import Bandit
 from rbmle.service.learning.events import Counts
 from rbmle.service.notices import Notice
 from rbmle.service.statistics import StatisticsSummary
 
 DAYS = "days"  # the name of the publication of what was counted day by day
 DAYS_SECONDS = 60.0  # between two of them
+RESET_SHOWN = 7 * 86_400_000  # milliseconds for which the dashboard tells of a drift alarm
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,5 +29,39 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unavailable_why: str = ""
     broken: str = ""  # why it has stopped, and will not go on
     has_slots: bool = False  # an event that it has read since its start has slots
+    resets: int = 0  # how often the drift alarm made the model forget what it knew
     notices: list[Notice] = []  # what the operator should know
     learner: str = ""  # the machine, the folder and the process that wrote it
+
+
+def reset_notices(bandit: Bandit, now: int) -> list[Notice]:
+    """Return what the operator should know of drift alarms, at a time in milliseconds: the newest one.
+
+    It is told for a week; the metric `rbmle_model_resets_total` counts all of them.
+    """
+    if not bandit.events:
+        return []
+    event = bandit.events[-1]
+    if event.time is not None and now - event.time > RESET_SHOWN:
+        return []
+    how_often = "" if bandit.resets == 1 else f" It was the {_ordinal(bandit.resets)} time."
+    return [
+        Notice(
+            code="model-reset",
+            level="info",
+            title="Rewards fell, and the model started again.",
+            text=f"Rewards stayed below what the model expected of them, so it forgot the {event.forgotten:,} "
+            f"observations that it knew, and learns from those that came since.{how_often}",
+            since=event.time,
+        )
+    ]
+
+
+def _ordinal(n: int) -> str:
+    """Return a number as in 1st, 2nd, 3rd, 4th.
+
+    >>> [_ordinal(n) for n in (2, 3, 11, 21, 112)]
+    ['2nd', '3rd', '11th', '21st', '112th']
+    """
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n:,}{ending}"
