@@ -44,7 +44,16 @@ class Learner:
         self.policy, self.seed, self.encoding = policy, seed, encoding
         self.is_snapshot = False  # which has what deciding needs, and no more
         self.decisions = 0  # that were numbered
-        self._shared, self._counting = Shared(learned, self._frozen), threading.Lock()
+        self._share(learned)
+
+    def _share(self, learned: Learned) -> None:
+        """Guard what is learned by locks.
+
+        What is shared must not refer to this learner: in a cycle, an old snapshot and its arrays would stay in
+        memory until Python looks for garbage, however many of them there are.
+        """
+        self._shared = Shared(learned, partial(_frozen, self.policy))
+        self._counting = threading.Lock()
         self._run = Run()
 
     @staticmethod
@@ -170,7 +179,7 @@ class Learner:
 
     def snapshot(self) -> "Learner":
         """Return a learner that stays as this one is now, with no more than deciding needs."""
-        twin = self._twin(self._frozen)
+        twin = self._twin(partial(_frozen, self.policy))
         twin.is_snapshot = True
         return twin
 
@@ -194,8 +203,7 @@ class Learner:
         """Take what was pickled."""
         learned = kept.pop("learned")
         vars(self).update(kept)
-        self._shared, self._counting = Shared(learned, self._frozen), threading.Lock()
-        self._run = Run()
+        self._share(learned)
 
     def _twin(self, copy: Callable[[Learned], Learned]) -> "Learner":
         """Return another learner with a copy of what is learned."""
@@ -204,25 +212,26 @@ class Learner:
             twin.is_snapshot, twin.decisions = self.is_snapshot, self.decisions
         return twin
 
-    def _frozen(self, learned: Learned) -> Learned:
-        """Return what is learned, for deciding; it stays as it is when the original learns."""
-        policy, state = self.policy, learned.state
-        frozen = policy.frozen(state) if has(policy, Freezes) else copied(state)
-        scales = None if learned.scales is None else copied(learned.scales)
-        return Learned(
-            state=frozen,
-            arms=learned.arms,
-            round=learned.round,
-            scales=scales,
-            events=learned.events,
-        )
-
     def _check_whole(self) -> None:
         """Raise SnapshotError for what can only decide."""
         if self.is_snapshot:
             raise SnapshotError(
                 "a snapshot can only decide; to learn or to save, use the bandit it was taken from"
             )
+
+
+def _frozen(policy: Policy[Any], learned: Learned) -> Learned:
+    """Return what is learned, for deciding; it stays as it is when the original learns."""
+    state = learned.state
+    frozen = policy.frozen(state) if has(policy, Freezes) else copied(state)
+    scales = None if learned.scales is None else copied(learned.scales)
+    return Learned(
+        state=frozen,
+        arms=learned.arms,
+        round=learned.round,
+        scales=scales,
+        events=learned.events,
+    )
 
 
 def _blocks(arms: Arms | None, encoding: Encoding) -> int:

@@ -1,5 +1,8 @@
 """What a learner publishes is what it has, bit for bit."""
 
+import gc
+import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +14,7 @@ from rbmle.features import Hashing
 from rbmle.policies.specification import policy_with
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning.model import ModelSettings, offered
-from rbmle.service.learning.published import Published, decode, encode
+from rbmle.service.learning.published import PublicationReader, Published, decode, encode
 from rbmle.service.log.records import NO_FEATURES, OfferedAction, packed
 from tests.services import SMALL
 
@@ -52,3 +55,86 @@ def test_what_another_log_published_is_not_taken() -> None:
     model = ModelSettings(policy=policy_with("uniform", ""), featuriser=Hashing(bits=6))
     published = Published(model=model, bandit=model.start().snapshot())
     assert decode(encode(published, "a log"), "another log") is None
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Turn the garbage collector off, so that what is in a cycle stays."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def publications(model: ModelSettings, n: int) -> Iterator[bytes]:
+    """Yield what a learner would publish after each of n observations."""
+    bandit, rng = model.start(), np.random.default_rng(0)
+    for seq in range(n):
+        who = packed([{"who": f"u{rng.integers(50)}"}])
+        offers = [offered(who, NO_FEATURES, [OfferedAction(id=f"a{rng.integers(9)}")])]
+        bandit.learn_all(model.contexts(offers, bandit), [float(rng.random() < 0.5)])
+        yield encode(Published(model=model, bandit=bandit.snapshot(), seq=seq), "a log")
+
+
+def contents(bandit: Bandit) -> dict[str, bytes]:
+    """Return the arrays of a bandit as bytes."""
+    return {name: array.tobytes() for name, array in parts_of(bandit)[0].items()}
+
+
+LARGE = ModelSettings(
+    policy=policy_with("neural-rbmle-pc", "model.network=Network(width=32)"),
+    featuriser=Hashing(bits=12),
+    seed=3,
+)
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "copy"])
+@pytest.mark.usefixtures("no_collector")
+def test_a_model_that_nobody_uses_is_freed_at_once(kind: str) -> None:
+    bandit = LARGE.start()
+    twin = bandit.snapshot() if kind == "snapshot" else bandit.__copy__()
+    model, weights = weakref.ref(twin), weakref.ref(twin.state.regression.net.theta.first)
+    del twin
+    assert model() is None
+    assert weights() is None
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_a_front_end_keeps_two_copies_of_large_arrays_however_many_models_it_follows() -> None:
+    reader, memories, models = PublicationReader(), set(), []
+    current: Published | None = None
+    for content in publications(LARGE, 30):
+        current = reader.decode(content, "a log")
+        assert current is not None
+        models.append(weakref.ref(current.bandit))
+        memories.add(current.bandit.state.regression.net.theta.first.ctypes.data)
+    assert len(memories) == 2
+    assert sum(model() is not None for model in models) == 1
+
+
+def test_a_model_in_memory_that_was_used_before_is_the_learner_s_bit_for_bit() -> None:
+    contents_in_turn = list(publications(LARGE, 12))
+    reader = PublicationReader()
+    current: Published | None = None
+    for content in [*contents_in_turn, contents_in_turn[2], contents_in_turn[0]]:
+        current, alone = reader.decode(content, "a log"), decode(content, "a log")
+        assert current is not None
+        assert alone is not None
+        assert contents(current.bandit) == contents(alone.bandit)
+
+
+def test_a_model_that_still_decides_is_left_alone() -> None:
+    first, *others = publications(LARGE, 6)
+    reader = PublicationReader()
+    held = reader.decode(first, "a log")
+    assert held is not None
+    before = contents(held.bandit)
+    row = held.bandit.state.regression.net.theta.first[5:7, 1:]  # a view of a view
+    expected = row.copy()
+    for content in others:
+        reader.decode(content, "a log")
+        assert contents(held.bandit) == before
+    del held
+    for content in others * 3:
+        reader.decode(content, "a log")
+        assert np.array_equal(row, expected)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from rbmle.service.learning import published as publication
 from rbmle.service.learning.checkpoints import origin_of
 from rbmle.service.learning.learner import MODEL
-from rbmle.service.learning.published import Published
+from rbmle.service.learning.published import PublicationReader, Published
 from rbmle.service.learning.report import DAYS, Report
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log.base import Log
@@ -31,6 +30,7 @@ class Follower:
         self._log = log
         self._origin = ""  # of the log; unknown while it is empty
         self._publications = publications
+        self._models = PublicationReader()
         self._between = between
         self._reading = Outage("read what is published")
         self._versions: dict[str, PublicationVersion] = {}
@@ -62,7 +62,7 @@ class Follower:
         try:
             self._origin = self._origin or origin_of(self._log)
             if self._origin and (content := self._newer(MODEL)) is not None:
-                published = publication.decode(content, self._origin)
+                published = self._models.decode(content, self._origin)
                 if published is not None and published.seq >= self._known:
                     self.published = published
             if (content := self._newer(REPORT)) is not None:

@@ -1,9 +1,13 @@
 """The model that decides, as the learner publishes it and front ends read it.
 
 Most weights of a network over hashed features are still where they started, so arrays are sent by the
-rows that differ from those of a model before any data, which both sides can make.
+rows that differ from those of a model before any data, which both sides can make. A front end that follows
+the learner writes these rows into the arrays of a model that it no longer uses, so its memory does not depend
+on how many models it has seen.
 """
 
+import mmap
+import weakref
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,6 +21,7 @@ from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning.model import ModelSettings
 
 DENSE = 0.5  # of the rows: from here on an array is sent whole
+REUSED_BYTES = 2**16  # from here on the memory of an array is used again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,21 +79,91 @@ def encode(published: Published, origin: str) -> bytes:
     )
 
 
+class PublicationReader:
+    """Decodes publications one after the other, for one thread.
+
+    Large arrays are written into memory that an earlier model had, once nothing refers to the earlier array
+    any more. Whoever still decides with an old model is not disturbed: there are two copies of each large
+    array, and for a moment one more for each old model that is still in use.
+    """
+
+    def __init__(self) -> None:
+        self._model: ModelSettings | None = None
+        self._buffers: dict[str, list[ArrayBuffer]] = {}  # by the name of the array
+
+    def decode(self, content: bytes, origin: str) -> Published | None:
+        """Return the publication that `encode` wrote; None if it is of another log."""
+        message = _decoder.decode(content)
+        if message.origin != origin:
+            return None
+        model = ModelSettings.from_json(message.settings)
+        if model != self._model:
+            self._model, self._buffers = model, {}
+        before, _, _ = parts_of(_start(model))
+        changed = {
+            name: self._whole(name, array, before.get(name))
+            for name, array in message.arrays.items()
+        }
+        return Published(
+            model=model,
+            bandit=snapshot_of(_start(model), (before | changed, message.numbers, message.round)),
+            configuration=ServiceConfiguration.from_json(message.configuration),
+            seq=message.seq,
+            time=message.time,
+        )
+
+    def _whole(self, name: str, array: Array, before: np.ndarray | None) -> np.ndarray:
+        """Return an array that may be written, as kernels expect."""
+        if before is None or before.shape != array.shape:
+            if array.rows is not None:
+                raise ValueError(
+                    f"rows of an array of {array.shape} were published, but there is none"
+                )
+            return np.frombuffer(array.content, array.dtype).reshape(array.shape).copy()
+        if before.nbytes < REUSED_BYTES:
+            whole = before.copy()
+            _write(whole, array)
+            return whole
+        known = self._buffers.get(name, [])
+        free = [buffer for buffer in known if not buffer.is_used]
+        buffer = free[0] if free else ArrayBuffer(before)
+        self._buffers[name] = [buffer, *(other for other in known if other.is_used)]
+        return buffer.fill(array)
+
+
+class ArrayBuffer:
+    """Memory for one array, which starts as `before`; it can be filled again once nobody uses what it was."""
+
+    def __init__(self, before: np.ndarray) -> None:
+        self._before = before
+        self._memory = mmap.mmap(
+            -1, before.nbytes
+        )  # which goes back to the system when it is freed
+        self._moved: np.ndarray | None = None  # the rows that are not as before; None: all
+        self._user: weakref.ref[np.ndarray] | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Return whether an array that was given out, or a view of one, still exists."""
+        return self._user is not None and self._user() is not None
+
+    def fill(self, array: Array) -> np.ndarray:
+        """Return an array in this memory."""
+        # A view of a view refers to the array that was made from the memory, so this one lives as long as any.
+        flat = np.frombuffer(self._memory, self._before.dtype)
+        self._user = weakref.ref(flat)
+        whole = flat.reshape(self._before.shape)
+        moved, self._moved = self._moved, None  # should this fail, nothing is known of the rows
+        if array.rows is not None:
+            stale = slice(None) if moved is None else moved
+            whole[stale] = self._before[stale]
+        self._moved = _write(whole, array)
+        return whole
+
+
 def decode(content: bytes, origin: str) -> Published | None:
-    """Return the publication that `encode` wrote; None if it is of another log."""
-    message = _decoder.decode(content)
-    if message.origin != origin:
-        return None
-    model = ModelSettings.from_json(message.settings)
-    before, _, _ = parts_of(_start(model))
-    changed = {name: _whole(array, before.get(name)) for name, array in message.arrays.items()}
-    return Published(
-        model=model,
-        bandit=snapshot_of(_start(model), (before | changed, message.numbers, message.round)),
-        configuration=ServiceConfiguration.from_json(message.configuration),
-        seq=message.seq,
-        time=message.time,
-    )
+    """Return the publication that `encode` wrote, in memory of its own; None if it is of another log."""
+    return PublicationReader().decode(content, origin)
 
 
 @lru_cache(maxsize=2)
@@ -110,13 +185,12 @@ def _difference(array: np.ndarray, before: np.ndarray | None) -> Array | None:
     return Array(*kind, rows.astype(np.int64).tobytes(), array[rows].tobytes())
 
 
-def _whole(array: Array, before: np.ndarray | None) -> np.ndarray:
-    """Return an array that may be written, as kernels expect."""
+def _write(whole: np.ndarray, array: Array) -> np.ndarray | None:
+    """Write what was published over an array before any data; return the rows that differ, or None for all."""
     content = np.frombuffer(array.content, array.dtype)
     if array.rows is None:
-        return content.reshape(array.shape).copy()
-    if before is None or before.shape != array.shape:
-        raise ValueError(f"rows of an array of {array.shape} were published, but there is none")
-    whole = before.copy()
-    whole[np.frombuffer(array.rows, np.int64)] = content.reshape(-1, *array.shape[1:])
-    return whole
+        whole[...] = content.reshape(array.shape)
+        return None
+    rows = np.frombuffer(array.rows, np.int64)
+    whole[rows] = content.reshape(-1, *array.shape[1:])
+    return rows
