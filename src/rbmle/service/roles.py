@@ -1,5 +1,6 @@
 """The two kinds of process that a service is made of: front ends, and a learner."""
 
+import ctypes
 import gc
 import os
 import signal
@@ -7,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from rbmle.core.errors import SettingError
@@ -24,6 +25,8 @@ from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
 from rbmle.service.log.timings import Histogram, Timings
 from rbmle.service.settings import Settings
 
+_M_MMAP_THRESHOLD = -3  # of malloc.h
+MAPPED_BYTES = 2**20  # from here on a block of memory is mapped by itself
 SWITCH_SECONDS = 0.001  # after which a thread that computes lets another one on
 
 
@@ -54,6 +57,7 @@ def run_front_end(
 
     Without `sockets` it listens where the settings say; without `counters` it counts for itself alone.
     """
+    return_freed_memory()
     gc.disable()  # until all is loaded, which makes objects by the hundred thousand and no cycles
     binding, address = settings.binding(), address_of(settings)
     configure_logging()
@@ -68,7 +72,8 @@ def run_front_end(
         application = Application(front_end, keys_of(settings), settings.budget(), counters)
         server = Server(application, binding, started, application.submit)
         application.stopping = lambda: server.is_stopping
-        _spare_the_collector()
+        gc.freeze()  # what is loaded now stays, and need not be looked at again and again
+        gc.enable()
         sys.setswitchinterval(SWITCH_SECONDS)
         server.run(sockets)
 
@@ -81,6 +86,7 @@ def run_learner(
     A spare learner folds nothing before it leads. False: it does while one leads whose checkpoints are
     elsewhere; None: it does whoever leads.
     """
+    return_freed_memory()
     start, address = settings.start(), address_of(settings)
     configure_logging()
     start.data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,8 +117,12 @@ def tell(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def _spare_the_collector() -> None:
-    """Let Python look for lost cycles seldom: it stops all threads for tens of milliseconds."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-    gc.enable()
+def return_freed_memory() -> None:
+    """Let the C library give large blocks back to the system as soon as they are freed.
+
+    glibc maps large blocks one by one, but raises the size from which it does so to that of the largest block
+    freed so far. Arrays of a few MiB then come from its heaps, which shrink only if their end is free. A
+    threshold that is set explicitly stays. Other C libraries are left as they are.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
