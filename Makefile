@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint types layers bench interop sdk reliability load worlds fuzz clean
+.PHONY: demo test check lint types layers bench interop sdk reliability load soak worlds fuzz clean
 
 demo: .venv/package  ## Install, and make the paper's Table 1, shortened, from data that ship with the package
 	@echo "Kernels are compiled on the first run, which takes a minute or two, and kept for the next."
@@ -49,6 +49,10 @@ reliability: .venv/dev  ## Kill, stop, starve and repeat the service, for about 
 
 load: .venv/dev  ## Load the service for 30 minutes, side by side with an echo
 	$(BIN)/python -m benchmarks.service --minutes 30
+
+soak: .venv/dev  ## Follow the memory of each process at 10 and at 400 events a second, for 40 minutes
+	$(BIN)/python -m benchmarks.service.soak --rate 10 --minutes 30 --picture results/soak-10.png
+	$(BIN)/python -m benchmarks.service.soak --rate 400 --minutes 10 --picture results/soak-400.png
 
 worlds: .venv/vw  ## Mean reward in eight worlds, side by side with Vowpal Wabbit, for about an hour
 	$(BIN)/python -m benchmarks.worlds

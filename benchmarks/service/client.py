@@ -14,6 +14,7 @@ import numpy as np
 import uvloop
 
 ACTIONS = 10
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 TOPICS = ("sport", "news", "art", "food", "travel")
 
 
@@ -88,7 +89,7 @@ class Traffic:
             rng, common = random.Random(connection), random.Random(0)
             known = [article(common, number) for number in range(self.catalogue)]
             self._requests[connection] = [
-                _request("/personalizer/v1.0/rank", body(rng, self._offered(rng, known)))
+                post("/personalizer/v1.0/rank", body(rng, self._offered(rng, known)))
                 for _ in range(self.bodies)
             ]
         return self._requests[connection]
@@ -127,44 +128,44 @@ async def _rank(
 ) -> None:
     rng = random.Random(seed)
     requests = itertools.cycle(traffic.requests(seed))
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    streams = await asyncio.open_connection("127.0.0.1", port)
     while time.perf_counter() < end:
         begun = time.perf_counter()
-        status, answer = await _ask(reader, writer, next(requests))
+        status, answer = await ask(streams, next(requests))
         if status != b"201":
             found.errors.append(status + b" " + answer[:200])
             continue
         found.latencies.append(time.perf_counter() - begun)
         if rng.random() < traffic.reward_share:
             events.append(msgspec.json.decode(answer)["eventId"])
-    writer.close()
+    streams[1].close()
 
 
 async def _reward(port: int, end: float, seed: int, found: Load, events: deque[str]) -> None:
     rng = random.Random(seed)
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    streams = await asyncio.open_connection("127.0.0.1", port)
     while time.perf_counter() < end:
         if not events:
             await asyncio.sleep(0.01)
             continue
         path = f"/personalizer/v1.0/events/{events.popleft()}/reward"
         value = b'{"value": %d}' % (rng.random() < 0.3)
-        status, answer = await _ask(reader, writer, _request(path, value))
+        status, answer = await ask(streams, post(path, value))
         if status != b"204":
             found.errors.append(status + b" " + answer[:200])
         found.rewards += 1
-    writer.close()
+    streams[1].close()
 
 
-def _request(path: str, body: bytes) -> bytes:
+def post(path: str, body: bytes) -> bytes:
+    """Return a request as bytes."""
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
-async def _ask(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
-) -> tuple[bytes, bytes]:
-    """Return the status and the body of an answer."""
+async def ask(streams: Streams, request: bytes) -> tuple[bytes, bytes]:
+    """Send a request over a connection; return the status and the body of the answer."""
+    reader, writer = streams
     writer.write(request)
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     _, _, rest = head.partition(b"content-length: ")
