@@ -27,6 +27,7 @@ from rbmle.service.learning.report import Report
 from rbmle.service.learning.reward_range import check_rewards, reward_range
 from rbmle.service.learning.start import WrittenSettings, settings_of
 from rbmle.service.log.base import Log, Row, Stored
+from rbmle.service.log.clock import clock
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.publications import Publications
 from rbmle.service.log.records import (
@@ -105,7 +106,9 @@ class FrontEnd:
     @property
     def notices(self) -> list[Notice]:
         """Return what the operator should know now, the most urgent first."""
-        return by_urgency(list(self.report.notices))
+        theirs = self.report.notices
+        known = {notice.code for notice in theirs}  # the learner may have seen the same jump
+        return by_urgency([*theirs, *(mine for mine in clock.notices if mine.code not in known)])
 
     @property
     def problem(self) -> str | None:
@@ -298,8 +301,7 @@ def _check_rewards(model: ModelSettings | None, configuration: ServiceConfigurat
 def _now() -> Stored:
     """Return a record that says how late it is."""
     ticked = Ticked()
-    now = time.time_ns() // 1_000_000
-    return Stored(1, Row(kind_of(ticked), "", None, now, encoded(ticked)))
+    return Stored(1, Row(kind_of(ticked), "", None, clock.now(), encoded(ticked)))
 
 
 def _date(milliseconds: int) -> datetime:

@@ -106,6 +106,9 @@ class Notes:
     ) -> None:
         self.lines.append((time, play.slot, reward, is_joined))
 
+    def correct_clock(self, time: int) -> None:
+        self.lines.append((time, "the clock was corrected"))
+
 
 def decided(**changes: Any) -> Decided:
     play = Play(eligible=[0, 1], probabilities=[0.9, 0.1], chosen=0)

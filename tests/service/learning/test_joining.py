@@ -5,12 +5,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from rbmle.service.configuration import Aggregation, Settle
+from rbmle.service.learning.budget import Budget
 from rbmle.service.learning.deadlines import STALE, Deadlines
 from rbmle.service.learning.decision_cache import APART
-from rbmle.service.learning.events import Pending
+from rbmle.service.learning.events import Joined, Pending
 from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.joining import CHUNK
 from rbmle.service.learning.model import saved
@@ -18,12 +20,16 @@ from rbmle.service.log.base import Stored
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.memory import MemoryLog
 from rbmle.service.log.records import (
+    CLOCK,
     Activated,
+    ClockCorrected,
     Play,
     Rewarded,
     Ticked,
 )
 from tests.service.learning.stories import USUAL, WAIT, Linear, Notes, Story, decided, play
+
+DAY = 24 * 3_600 * 1_000  # milliseconds
 
 
 def test_on_reward_the_earliest_is_learned_at_once_and_others_are_duplicates() -> None:
@@ -230,3 +236,80 @@ class Shaky:
             self.failures = max(0, self.failures - 1)
             raise LogUnavailable("the disk does not answer")
         return self.log.read(after, limit)
+
+
+def hit(story: Story) -> None:
+    """Let a clock be two days ahead for one rank, and right again for three."""
+    story.tell(0, "before", decided())
+    story.tell(2 * DAY, "jump", decided())
+    for number in range(3):
+        story.tell(1_000 + number, f"after {number}", decided())
+
+
+def test_a_corrected_clock_ends_waits_when_they_would_have_ended() -> None:
+    story = Story()
+    hit(story)
+    story.tell(2_000 + WAIT, "", Ticked())
+    assert story.learned == 1  # before the correction, all wait for two days
+    story.tell(3_000 + WAIT, CLOCK, ClockCorrected())
+    assert story.fold.joiner.time == 3_000 + WAIT
+    story.tell(3_000 + WAIT, CLOCK, Ticked())
+    assert story.learned == 4
+    assert [*story.fold.joiner.pending] == ["jump"]
+    story.tell(3_000 + 2 * WAIT, CLOCK, Ticked())
+    assert story.learned == 5
+    assert story.counts.defaulted == 5
+
+
+def test_a_corrected_clock_lets_the_budget_of_fits_fill_again() -> None:
+    story = Story()
+    hit(story)
+    story.tell(3_000 + WAIT, CLOCK, ClockCorrected())
+    for number in range(20):
+        story.tell(4_000 + WAIT + 1_000 * number, f"later {number}", decided())
+        story.tell(4_000 + WAIT + 1_000 * number, f"later {number}", Rewarded(values={"": 1.0}))
+    assert story.fold.budget.time == 4_000 + WAIT + 19_000
+    assert story.fold.budget.spent <= 5_000
+
+
+def test_an_early_reward_waits_no_longer_than_the_corrected_clock_says() -> None:
+    story = Story()
+    story.tell(2 * DAY, "e", Rewarded(values={"": 1.0}))
+    story.tell(1_000, CLOCK, ClockCorrected())
+    story.tell(2_000, "e", decided())
+    assert story.learned == 1
+    story.tell(2 * DAY, "f", Rewarded(values={"": 1.0}))
+    story.tell(3_000, CLOCK, ClockCorrected())
+    story.tell(123_000, CLOCK, Ticked())
+    assert story.counts.orphan == 1
+
+
+def test_a_correction_that_is_not_of_the_past_changes_nothing() -> None:
+    story = Story()
+    story.tell(0, "e", decided())
+    story.tell(1_000, CLOCK, ClockCorrected())
+    assert story.fold.joiner.pending["e"].deadline == WAIT
+    assert story.fold.joiner.time == 1_000
+
+
+def test_a_corrected_log_is_the_same_from_a_checkpoint_and_from_the_start() -> None:
+    story = Story()
+    hit(story)
+    joined = msgspec.json.encode(story.fold.joiner.joined)
+    resumed = Fold(log=story.log, make=Linear, watcher=Notes())
+    resumed.resume(
+        {"seed": 0},
+        Linear({"seed": 0}).load(saved(story.bandit)),
+        msgspec.json.decode(joined, type=Joined),
+        msgspec.json.decode(msgspec.json.encode(story.fold.budget), type=Budget),
+    )
+    story.tell(3_000 + WAIT, CLOCK, ClockCorrected())
+    story.tell(4_000 + WAIT, CLOCK, Ticked())
+    story.tell(4_000 + 2 * WAIT, "later", decided())
+    for stored in story.log.read(resumed.seq):
+        resumed.apply(stored)
+    assert resumed.bandit is not None
+    assert saved(resumed.bandit) == saved(story.bandit)
+    assert msgspec.json.encode(resumed.joiner.joined) == msgspec.json.encode(
+        story.fold.joiner.joined
+    )

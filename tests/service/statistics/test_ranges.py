@@ -50,3 +50,18 @@ def test_any_time_needs_bounded_space_and_comes_back_equal() -> None:
     text = msgspec.json.encode(ranges)
     assert len(text) < 100_000
     assert msgspec.json.decode(text, type=Ranges) == ranges
+
+
+def test_what_a_clock_counted_that_ran_ahead_is_moved_to_the_corrected_time() -> None:
+    ranges, now, ahead = Ranges(), 10_000 * 60 * MINUTE, 10_048 * 60 * MINUTE
+    ranges.at(now).decisions += 1
+    ranges.at(ahead).decisions += 1
+    ranges.correct_clock(now)
+    ranges.at(now + MINUTE).decisions += 1
+    for name in ("week", "month"):  # the jump has ended the hour and the day
+        assert ranges.within(name, now + MINUTE).decisions == 3
+    assert ranges.within("hour", now + MINUTE).decisions == 2
+    assert ranges.within("hour", now + 70 * MINUTE).decisions == 0
+    assert ranges.total().decisions == 3
+    (day,) = ranges.by_day().buckets.values()
+    assert day.decisions == 3

@@ -47,3 +47,12 @@ def test_points_are_means_over_the_last_buckets() -> None:
     means = [point.played for point in timeline.points()]
     assert means[:3] == [0.0, 0.5, 1.0]
     assert means[-1] == sum(range(1, WINDOW + 1)) / WINDOW
+
+
+def test_what_a_clock_counted_that_ran_ahead_is_moved_to_the_corrected_time() -> None:
+    timeline = Timeline()
+    timeline.at(0).decided += 1
+    timeline.at(3 * MINUTE).decided += 1
+    timeline.at(2_000 * MINUTE).decided += 1
+    timeline.correct_clock(3 * MINUTE)
+    assert [point.decided for point in timeline.points()] == [3]

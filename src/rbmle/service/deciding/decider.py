@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -23,6 +22,7 @@ from rbmle.service.deciding.requests import (
 from rbmle.service.deciding.slots_known import SlotsKnown
 from rbmle.service.learning.published import Published
 from rbmle.service.log.base import Log, Row
+from rbmle.service.log.clock import clock
 from rbmle.service.log.records import (
     CLOCK,
     EVALUATIONS,
@@ -161,8 +161,7 @@ class Decider:
 
 
 def _row(event: str, request: str | None, record: Record) -> Row:
-    now = time.time_ns() // 1_000_000
-    return Row(kind_of(record), event, request, now, encoded(record))
+    return Row(kind_of(record), event, request, clock.now(), encoded(record))
 
 
 def _fresh_ids() -> Callable[[], str]:

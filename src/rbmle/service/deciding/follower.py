@@ -12,6 +12,7 @@ from rbmle.service.learning.published import PublicationReader, Published
 from rbmle.service.learning.report import DAYS, Report
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log.base import Log
+from rbmle.service.log.clock import clock
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.outage import Outage
 from rbmle.service.log.publications import Publications, PublicationVersion
@@ -53,6 +54,7 @@ class Follower:
         next_time = time.monotonic()
         while not self._stop.wait(LOOK_SECONDS):
             self._look()
+            clock.now()  # which sees jumps if it is asked often
             if time.monotonic() >= next_time:
                 next_time = time.monotonic() + 1.0
                 self._between()
@@ -66,7 +68,10 @@ class Follower:
                 if published is not None and published.seq >= self._known:
                     self.published = published
             if (content := self._newer(REPORT)) is not None:
+                is_fresh = self.report is not None  # the first one may be of long ago
                 self.report = msgspec.msgpack.decode(content, type=Report)
+                if is_fresh:
+                    clock.compare(self.report.time)
             if (content := self._newer(DAYS)) is not None:
                 self.days = msgspec.msgpack.decode(content, type=Days)
         except (LogUnavailable, msgspec.MsgspecError) as error:

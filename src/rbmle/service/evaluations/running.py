@@ -7,13 +7,13 @@ learns from the log then. Of two who finish the same one, the first counts.
 import multiprocessing
 import os
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 
 from rbmle.core.errors import RBMLEError
 from rbmle.service.evaluations.jobs import Job, jobs_of
 from rbmle.service.log.base import Log, Row
+from rbmle.service.log.clock import clock
 from rbmle.service.log.errors import DuplicateRequest, LogUnavailable
 from rbmle.service.log.opening import open_log
 from rbmle.service.log.records import EVALUATIONS, EvaluationDone, encoded, kind_of
@@ -143,7 +143,6 @@ def evaluated(log: Log, job: Job, step: Callable[[], None]) -> EvaluationDone:
 
 def finish(log: Log, done: EvaluationDone) -> None:
     """Write what was found, unless somebody else has."""
-    now = time.time_ns() // 1_000_000
-    row = Row(kind_of(done), EVALUATIONS, f"evaluated:{done.asked}", now, encoded(done))
+    row = Row(kind_of(done), EVALUATIONS, f"evaluated:{done.asked}", clock.now(), encoded(done))
     with suppress(DuplicateRequest):
         log.append([row])

@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.worker_counters import WorkerCounters
+from rbmle.service.log.clock import clock
 from rbmle.service.log.timings import EDGES, Histogram, Timings
 
 _REWARDS = ("joined", "defaulted", "duplicate", "late", "orphan")
@@ -136,6 +137,16 @@ class _Live(Collector):
             ("rbmle_log_bytes", "Size of the log", report.log_bytes),
             ("rbmle_model_observations", "Observations of the model", status.observations),
             ("rbmle_model_age_seconds", "Since the last record of the model that decides", age),
+            (
+                "rbmle_log_clock_ahead_seconds",
+                "By how much the log's clock is ahead of the learner's, if by too much",
+                report.log_clock_ahead_seconds,
+            ),
+            (
+                "rbmle_clock_offset_seconds",
+                "Time of records minus time of the system, while a jump is not followed",
+                clock.offset_seconds if clock.notices else 0.0,
+            ),
             ("rbmle_pending_events", "Events that may be rewarded", report.pending),
             ("rbmle_ready", "Whether it can decide and learn", service.problem is None),
         ):

@@ -21,7 +21,8 @@ class Budget(msgspec.Struct):
 
     def take(self, wanted: int, time: int, per_second: int) -> int:
         """Return how many of the wanted fits there are at a time."""
-        spent = max(0, self.spent - (time - self.time) * per_second)
+        elapsed = max(0, time - self.time)  # below 0 where the log's clock was corrected
+        spent = max(0, self.spent - elapsed * per_second)
         taken = min(wanted, max(0, per_second - -(-spent // 1_000)))
         self.time, self.spent = time, spent + 1_000 * taken
         return taken

@@ -16,7 +16,15 @@ from rbmle.service.learning.budget import Budget
 from rbmle.service.learning.events import Joined, Pending, Settled
 from rbmle.service.learning.joining import Joiner
 from rbmle.service.log.base import Log, Stored
-from rbmle.service.log.records import Configured, Decided, Imported, Modelled, Play, Reset
+from rbmle.service.log.records import (
+    ClockCorrected,
+    Configured,
+    Decided,
+    Imported,
+    Modelled,
+    Play,
+    Reset,
+)
 
 BATCH = 256  # observations that are learned at once
 
@@ -55,6 +63,10 @@ class Watcher(Protocol):
         """Take the final reward of a slot; the default one if it was not joined."""
         ...
 
+    def correct_clock(self, time: int) -> None:
+        """Hear that the log's clock was set back to a time."""
+        ...
+
 
 class Nobody:
     """A watcher who looks away."""
@@ -65,6 +77,9 @@ class Nobody:
     def settle(
         self, time: int, decided: Decided, play: Play, reward: float, is_joined: bool
     ) -> None:
+        """Do nothing."""
+
+    def correct_clock(self, time: int) -> None:
         """Do nothing."""
 
 
@@ -126,6 +141,8 @@ class Fold:
             case Reset() if self.model is not None:
                 self._learn_settled()
                 self.bandit = self.model.start()
+            case ClockCorrected():
+                self.watcher.correct_clock(stored.row.time)
             case Configured():
                 self.budget.prefers_joined = "settle" not in record.configuration
             case _:

@@ -1,13 +1,18 @@
 """Which reward belongs to which decision: waits, sums, early and late ones, by the log's own clock.
 
-Time enters by the records alone. A record's time moves the clock, and what waited for a reward until
-then is closed, before the record itself is looked at. Waits end at whole seconds of that clock, so that
-many events are closed together.
+Time enters by the records alone. A record's time moves the clock forward, and what waited for a reward
+until then is closed, before the record itself is looked at. Waits end at whole seconds of that clock, so
+that many events are closed together.
+
+The clock goes back by one kind of record only, ClockCorrected, which the learner writes when the log's
+clock is ahead of the wall clock. So learners, standbys and exports agree on the time whatever their own
+clocks say.
 """
 
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from rbmle.service.configuration import Aggregation, LearningMode, ServiceConfiguration, Settle
 from rbmle.service.learning.deadlines import Deadlines
@@ -18,6 +23,7 @@ from rbmle.service.learning.settling import deadline_of, finals, late, so_far
 from rbmle.service.log.base import Log, Stored
 from rbmle.service.log.records import (
     Activated,
+    ClockCorrected,
     Configured,
     Decided,
     Modelled,
@@ -55,6 +61,9 @@ class Joiner:
     def __post_init__(self) -> None:
         """List what waits."""
         self._recent = DecisionCache(self.log)
+        self._list_waiting()
+
+    def _list_waiting(self) -> None:
         self._deadlines = Deadlines(self.pending)
         self._early_ends = [(e.time + EARLY, event) for event, es in self.early.items() for e in es]
         heapq.heapify(self._early_ends)
@@ -131,6 +140,8 @@ class Joiner:
                 self.configuration = ServiceConfiguration.from_record(record.configuration)
                 if not self._is_delayed:
                     self.foresight.waiting.clear()
+            case ClockCorrected():
+                self._set_back(stored.row.time)
             case Modelled():
                 self._begin_anew()
             case Reset():
@@ -291,6 +302,29 @@ class Joiner:
                 self.listener.leave(event, pending)
             del self.pending[event]
         self.listener.settle_all(settled)
+
+    def _set_back(self, time: int) -> None:
+        """Set the clock back, and let what waits end when its own time, or at most this one, says so.
+
+        Deadlines that were given while the clock was ahead would not come for as long as it was.
+        """
+        if time >= self.time:
+            return
+        deadlines: dict[str, int] = {}
+        waiting = iter(self.pending.items())
+        while some := dict(islice(waiting, CHUNK)):
+            decided = decisions_at(self.log, sorted(pending.seq for pending in some.values()))
+            for event, pending in some.items():
+                began = min(decided[pending.seq][0].row.time, time)
+                deadlines[event] = min(pending.deadline, deadline_of(began, self.configuration))
+        self.time = (
+            time  # nothing below fails, so a record whose decisions cannot be read is taken again
+        )
+        for event, deadline in deadlines.items():
+            self.pending[event].deadline = deadline
+        for event, rewards in self.early.items():
+            self.early[event] = [Early(min(early.time, time), early.values) for early in rewards]
+        self._list_waiting()
 
     def _give_up(self, event: str) -> None:
         """Forget the rewards of an event that did not come in time."""

@@ -22,10 +22,11 @@ from rbmle.service.learning.report import DAYS, DAYS_SECONDS, Report, reset_noti
 from rbmle.service.learning.standing_by import FREE_SECONDS, REPORT, Standby, name_of
 from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
+from rbmle.service.log.clock import LogClockCheck, clock
 from rbmle.service.log.errors import LogUnavailable
 from rbmle.service.log.outage import Failure, Outage
 from rbmle.service.log.publications import Publications
-from rbmle.service.log.records import CLOCK, Ticked, encoded, kind_of
+from rbmle.service.log.records import CLOCK, ClockCorrected, Ticked, encoded, kind_of
 from rbmle.service.statistics import Statistics
 
 MODEL = "model"  # the name of the publication
@@ -60,6 +61,7 @@ class LogLearner:
         self._publishing, self._saving = Outage("publish"), Outage("write a checkpoint")
         self.is_leading = False  # it has the lease
         self._lease = log.lease()
+        self._clock_check = LogClockCheck()
         self._checkpoints = Checkpoints(start.data)
         self._stop = threading.Event()
         self._is_caught_up = False  # it has seen the whole log once, or what was learned before
@@ -144,6 +146,7 @@ class LogLearner:
 
     def _go_on(self) -> None:
         """Learn what came, and publish it, and save it now and then."""
+        clock.now()  # which sees jumps if it is asked often
         try:
             is_behind = self._learn()
             self._reading.worked()
@@ -157,6 +160,8 @@ class LogLearner:
             self._publish_if_due()
             self._report_if_due()
             self._pass_time()
+            if not is_behind and self._reading.failure is None:
+                self._correct_clock()
         if not is_behind:
             self._stop.wait(POLL_SECONDS if self._reading.failure is None else RETRY_SECONDS)
 
@@ -241,7 +246,7 @@ class LogLearner:
             failure = failure or Failure(time.time(), str(error))
         shown = self._shown_before()
         report = Report(
-            time=(now := time.time_ns() // 1_000_000),
+            time=(now := clock.now()),
             origin=self._origin,
             seq=fold.seq,
             counted=fold.seq if shown is None else shown.counted,
@@ -256,7 +261,13 @@ class LogLearner:
             broken=broken,
             has_slots=fold.has_slots,
             resets=0 if fold.bandit is None else fold.bandit.resets,
-            notices=[] if fold.bandit is None else reset_notices(fold.bandit, now),
+            log_clock_ahead_seconds=self._clock_check.ahead_seconds,
+            clock_corrections=self._clock_check.corrections,
+            notices=[
+                *self._clock_check.notices,
+                *clock.notices,
+                *([] if fold.bandit is None else reset_notices(fold.bandit, now)),
+            ],
             learner=name_of(self.start.data),
         )
         self._put(REPORT, msgspec.msgpack.encode(report))
@@ -291,16 +302,26 @@ class LogLearner:
 
     def _pass_time(self) -> None:
         """Write that time has passed, if something waits for that."""
-        deadline, now = self.fold.joiner.next_deadline, time.time_ns() // 1_000_000
-        if deadline is None or deadline > now or not self._is_due("tick", TICK_SECONDS):
-            return
-        ticked = Ticked()
+        deadline, now = self.fold.joiner.next_deadline, clock.now()
+        if deadline is not None and deadline <= now and self._is_due("tick", TICK_SECONDS):
+            self._append(Ticked(), now)
+
+    def _correct_clock(self) -> None:
+        """Set the log's clock back if it stays ahead of the wall clock."""
+        now = clock.now()
+        is_due = self._clock_check.is_due(self.fold.joiner.time, now)
+        if is_due and self._append(ClockCorrected(), now):
+            self._clock_check.corrected()
+
+    def _append(self, record: Ticked | ClockCorrected, now: int) -> bool:
+        """Write a record of the clock; return whether it is stored."""
         try:
-            self.log.append([Row(kind_of(ticked), CLOCK, None, now, encoded(ticked))])
+            self.log.append([Row(kind_of(record), CLOCK, None, now, encoded(record))])
         except LogUnavailable as error:
             self._ticking.failed(str(error))
-        else:
-            self._ticking.worked()
+            return False
+        self._ticking.worked()
+        return True
 
     def _save_if_due(self) -> None:
         is_much = self._learned_seconds > LEARNED_SECONDS and self._is_due("save more", 0.0)

@@ -30,6 +30,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     broken: str = ""  # why it has stopped, and will not go on
     has_slots: bool = False  # an event that it has read since its start has slots
     resets: int = 0  # how often the drift alarm made the model forget what it knew
+    log_clock_ahead_seconds: float = 0.0  # 0: by no more than it may be
+    clock_corrections: int = 0  # by this learner
     notices: list[Notice] = []  # what the operator should know
     learner: str = ""  # the machine, the folder and the process that wrote it
 

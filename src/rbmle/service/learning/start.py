@@ -1,7 +1,6 @@
 """How a service starts, and what a log begins with."""
 
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning.model import ModelSettings, default_featuriser, default_policy
 from rbmle.service.learning.reward_range import check_rewards
 from rbmle.service.log.base import Log, Row
+from rbmle.service.log.clock import clock
 from rbmle.service.log.records import (
     OPERATOR,
     Configured,
@@ -82,7 +82,7 @@ def begin(log: Log, start: Start, notify: Callable[[str], None], *, at: int | No
             "rid of this message, take these settings out of the file, or make them the same."
         )
     if records:
-        then = time.time_ns() // 1_000_000 if at is None else at
+        then = clock.now() if at is None else at
         rows = [Row(kind_of(record), OPERATOR, None, then, encoded(record)) for record in records]
         log.append(rows)
 

@@ -85,6 +85,10 @@ class Ticked(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Time has passed: what waited until now is over."""
 
 
+class ClockCorrected(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """The log's clock ran ahead of the real time; it goes back to the time of this record."""
+
+
 class Reset(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The model starts anew; events before it are not learned from any more."""
 
@@ -157,6 +161,7 @@ KINDS: dict[str, type[Record]] = {
     kind.__name__.lower(): kind
     for kind in (
         *(Modelled, Imported, Decided, Activated, Rewarded, Configured, Ticked, Reset),
+        ClockCorrected,
         *(EvaluationAsked, EvaluationDone, EvaluationDeleted),
     )
 }

@@ -41,6 +41,18 @@ def fitted(
         buckets, minutes = joined(buckets, length // minutes), length
 
 
+def up_to(buckets: dict[int, AnySums], last: int) -> dict[int, AnySums]:
+    """Return buckets with all after the last one added to it.
+
+    They are of a clock that ran ahead, and was set back to the time of the last.
+    """
+    found = {number: bucket for number, bucket in buckets.items() if number <= last}
+    for number in sorted(buckets.keys() - found.keys()):
+        bucket = buckets[number]
+        found[last] = found[last].merged(bucket) if last in found else bucket
+    return found
+
+
 def joined(buckets: dict[int, AnySums], times: int) -> dict[int, AnySums]:
     """Return buckets that are so many times as long."""
     found: dict[int, AnySums] = {}

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rbmle.service.statistics.buckets import MINUTE, fitted
+from rbmle.service.statistics.buckets import MINUTE, fitted, up_to
 from rbmle.service.statistics.tally import Tally
 
 DAY = 24 * 60  # minutes
@@ -33,6 +33,10 @@ class Days(msgspec.Struct):
         number = time // self._length
         known = self.buckets.get(number)
         self.buckets[number] = tally if known is None else known.merged(tally)
+
+    def correct_clock(self, time: int) -> None:
+        """Move what was counted after a time to that time."""
+        self.buckets = up_to(self.buckets, time // self._length)
 
     def within(self, start: int, end: int) -> DaysCounted:
         """Return the sums of all buckets that have a part of a time, and what time they are of."""

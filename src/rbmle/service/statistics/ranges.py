@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rbmle.service.statistics.buckets import MINUTE
+from rbmle.service.statistics.buckets import MINUTE, up_to
 from rbmle.service.statistics.days import DAY, Days
 from rbmle.service.statistics.tally import Tally
 
@@ -59,6 +59,16 @@ class Ranges(msgspec.Struct):
             first = _first(RANGES[name], number * FINE)
             self.buckets[name] = {at: tally for at, tally in found.items() if at >= first}
         self.number, self.current = number, Tally()
+
+    def correct_clock(self, time: int) -> None:
+        """Go back to a time, to which all that was counted after it is moved."""
+        number = time // (FINE * MINUTE)
+        if number >= self.number:
+            return
+        self._close(number)
+        self.days.correct_clock(time)
+        for name, found in self.buckets.items():
+            self.buckets[name] = up_to(found, number * FINE // RANGES[name].length)
 
     def total(self) -> Tally:
         """Return the sums of all time."""

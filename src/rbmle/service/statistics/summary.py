@@ -90,6 +90,12 @@ class Statistics(msgspec.Struct, kw_only=True):
             bucket.uniform_w += weights.uniform.weight
             bucket.uniform_wr += weights.uniform.weight * reward
 
+    def correct_clock(self, time: int) -> None:
+        """Go back to a time, to which all that was counted after it is moved."""
+        self.time = min(self.time, time)
+        self.timeline.correct_clock(time)
+        self.ranges.correct_clock(time)
+
     def summary(self, now: int | None = None) -> StatisticsSummary:
         """Return what is shown, for other threads too; call it in the thread that counts.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rbmle.service.statistics.buckets import MINUTE, fitted
+from rbmle.service.statistics.buckets import MINUTE, fitted, up_to
 
 MOST_BUCKETS = 240
 WINDOW = 10  # buckets in a mean: few plays of the baseline fall into one
@@ -66,6 +66,10 @@ class Timeline(msgspec.Struct):
         if time // (self.minutes * MINUTE) not in self.buckets:
             self.buckets, self.minutes = fitted(self.buckets, self.minutes, time, MOST_BUCKETS)
         return self.buckets.setdefault(time // (self.minutes * MINUTE), Bucket())
+
+    def correct_clock(self, time: int) -> None:
+        """Move what was counted after a time to that time."""
+        self.buckets = up_to(self.buckets, time // (self.minutes * MINUTE))
 
     def points(self) -> list[Point]:
         """Return what happened over time, the oldest first."""
