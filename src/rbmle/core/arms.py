@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rbmle.core.checks import check_arm_id, listed, whole_number
 from rbmle.core.errors import ArmError, SettingError
 from rbmle.core.types import ArmId
 
@@ -22,18 +23,21 @@ class Arms:
         """Raise ArmError for an id that is listed twice."""
         blocks: dict[ArmId, int] = {}
         for id in self.ids:
-            _check_new(id, blocks)
+            check_arm_id(id)
+            if id in blocks:
+                raise ArmError(f"arm {id!r} is listed twice; each arm needs an id of its own")
             blocks[id] = len(blocks)
         object.__setattr__(self, "_blocks", blocks)
 
     @staticmethod
     def of(arms: int | Iterable[ArmId]) -> "Arms":
         """Return arms with the given ids, or n of them with the ids 0 … n − 1."""
-        if isinstance(arms, int | np.integer):
-            if arms < 1:
-                raise SettingError(f"`arms` must be at least 1, got {arms}")
-            return Arms(ids=tuple(range(int(arms))))
-        ids = tuple(_plain(id) for id in arms)
+        if isinstance(arms, int | float | complex | np.number | np.bool_):
+            count = whole_number("arms", arms)
+            if count < 1:
+                raise SettingError(f"`arms` must be at least 1, got {count}")
+            return Arms(ids=tuple(range(count)))
+        ids = tuple(_plain(id) for id in listed("arms", arms))
         if not ids:
             raise SettingError("`arms` is empty; a bandit needs at least one arm")
         return Arms(ids=ids)
@@ -45,9 +49,11 @@ class Arms:
 
     def block(self, id: ArmId) -> int:
         """Return the block of an arm, retired or not."""
+        if type(id) is not str and type(id) is not int:
+            check_arm_id(id)
         try:
             return self._blocks[id]
-        except (KeyError, TypeError):
+        except KeyError:
             raise ArmError(
                 f"there is no arm {id!r}; there are {_some(self.ids)}; add it with add_arm({id!r})"
             ) from None
@@ -61,9 +67,13 @@ class Arms:
     def with_arm(self, id: ArmId) -> "Arms":
         """Return these arms and one more, or with a retired one back in play."""
         id = _plain(id)
+        check_arm_id(id)
         if id in self.retired:
             return Arms(ids=self.ids, retired=self.retired - {id})
-        _check_new(id, self._blocks)
+        if id in self._blocks:
+            raise ArmError(
+                f"arm {id!r} is known already, and in play; give a new arm an id of its own"
+            )
         return Arms(ids=(*self.ids, id), retired=self.retired)
 
     def without(self, id: ArmId) -> "Arms":
@@ -74,14 +84,6 @@ class Arms:
         if len(self.retired) + 1 == len(self.ids):
             raise ArmError(f"arm {id!r} is the last one in play; add another before you retire it")
         return Arms(ids=self.ids, retired=self.retired | {id})
-
-
-def _check_new(id: Any, blocks: dict[ArmId, int]) -> None:
-    """Raise ArmError for what is no id, or the id of another arm."""
-    if isinstance(id, bool) or not isinstance(id, str | int):
-        raise ArmError(f"arm ids must be strings or integers, got {id!r}, a {type(id).__name__}")
-    if id in blocks:
-        raise ArmError(f"arm {id!r} is listed twice; each arm needs an id of its own")
 
 
 def _plain(id: Any) -> ArmId:

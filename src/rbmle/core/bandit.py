@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 
 from rbmle.core.arms import Arms
-from rbmle.core.checks import encoding_of, policy_of, probability, rewards_of, whole_number
+from rbmle.core.checks import (
+    encoding_of,
+    listed,
+    policy_of,
+    probability,
+    rewards_of,
+    whole_number,
+)
 from rbmle.core.decision_ids import OnRepeat, given_ids, on_repeat_of, stream_of
 from rbmle.core.encoding import Encoder, encoder_for
-from rbmle.core.errors import SettingError
+from rbmle.core.errors import ArmError, RewardError, SettingError
 from rbmle.core.events import Event
 from rbmle.core.learning import Learner
-from rbmle.core.offers import Offers
+from rbmle.core.offers import Offers, check_order
 from rbmle.core.policy import Policy, Predicts, has, limits_of
 from rbmle.core.types import ArmId, Chosen, Contexts, Decision, Encoding
 from rbmle.core.weighing import Rule, rank, weigh_all
@@ -172,7 +179,7 @@ class Bandit:
         """
         with self.learner.reading() as learned:
             ids, contexts = self._offers.one(x, eligible, learned.arms)
-            if not 1 <= k <= len(ids):
+            if not 1 <= whole_number("k", k) <= len(ids):
                 raise SettingError(
                     f"`k` must be between 1 and the number of eligible arms, {len(ids)}, got {k}"
                 )
@@ -252,11 +259,14 @@ class Bandit:
     ) -> "Bandit":
         """Learn from a batch of logged rounds: row i of X is what arm `arms[i]` had.
 
-        All is checked before anything is learned.
+        All is checked before anything is learned. If `arms` and `rewards` are swapped, it raises ArmError,
+        or warns where it cannot be sure.
         """
-        contexts = self._offers.logged(X, arms, len(rewards))
+        ids, paid = listed("arms", arms, ArmError), listed("rewards", rewards, RewardError)
+        check_order(ids, paid, self.arms)
+        contexts = self._offers.logged(X, ids, len(paid))
         checked = rewards_of(rewards, self._limits)
-        self.learner.learn(lambda known: self._offers.placed_all(contexts, arms, known), checked)
+        self.learner.learn(lambda known: self._offers.placed_all(contexts, ids, known), checked)
         return self
 
     def add_arm(self, id: ArmId) -> None:
@@ -324,9 +334,7 @@ class Bandit:
         if ids is not None:
             names = given_ids(ids, n)
             return names, [stream_of(name) for name in names]
-        streams = [f"{self.seed}-{number}" for number in self.learner.numbers(n)]
-        run = self.learner.run_id
-        return [f"{stream}-{run}" for stream in streams], streams
+        return self.learner.name_decisions(n)
 
     def _rule(self, floor: float | None) -> Rule:
         """Return how arms are drawn."""

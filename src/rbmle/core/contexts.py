@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from rbmle.core.checks import real_array, shortened
 from rbmle.core.errors import ContextError
 from rbmle.core.types import Contexts, Rows
 
@@ -12,18 +13,27 @@ from rbmle.core.types import Contexts, Rows
 LARGEST = 1e12
 LONG = 4096  # numbers
 
+# What to do about a matrix where one vector is expected, or the other way round.
+FOR_MANY = (
+    "to decide many rounds, use decide_many; to give each arm features of its own, make the bandit with "
+    "encoding='per-arm'"
+)
+FOR_ONE = (
+    "for one vector that all arms share, make the bandit with encoding='disjoint' and its arms"
+)
 
-def disjoint(x: Any, blocks: np.ndarray, features: int) -> Contexts:
-    """Return one vector x in each of the given blocks."""
-    indices, values = _entries(x, features)
+
+def disjoint(x: Any, blocks: np.ndarray, features: int, many: str = FOR_MANY) -> Contexts:
+    """Return one vector x in each of the given blocks; `many` is the advice if x is a matrix."""
+    indices, values = _entries(x, features, many)
     n = len(blocks)
     starts, lengths = np.zeros(n, np.int64), np.empty(n, np.int64)
     lengths.fill(len(indices))
     return Contexts(rows=Rows(starts, lengths, blocks, indices, values), features=features)
 
 
-def per_arm(X: Any, features: int) -> Contexts:
-    """Return a row of features for each arm, all in block 0."""
+def per_arm(X: Any, features: int, one: str = FOR_ONE) -> Contexts:
+    """Return a row of features for each arm, all in block 0; `one` is the advice if X is no matrix."""
     if isinstance(X, Contexts):  # made by code that has checked it
         if X.features != features:
             raise ContextError(
@@ -37,8 +47,7 @@ def per_arm(X: Any, features: int) -> Contexts:
     if X.ndim != 2 or X.shape[1] != features:
         raise ContextError(
             f"the contexts have the shape {X.shape}, but a matrix of shape (n, {features}) is expected: "
-            f"one row of {features} features for each arm, or for each round of a batch; for one vector "
-            "that all arms share, use decide on a bandit with encoding='disjoint'"
+            f"one row of {features} features for each arm, or for each round of a batch; {one}"
         )
     _check(X)
     n = len(X)
@@ -69,21 +78,20 @@ def stacked(several: Sequence[Contexts]) -> Contexts:
     return Contexts(rows=Rows(*map(np.concatenate, parts)), features=several[0].features)
 
 
-def _entries(x: Any, features: int) -> tuple[np.ndarray, np.ndarray]:
+def _entries(x: Any, features: int, many: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices and values of a vector's non-zero features."""
     if isinstance(x, Contexts) or hasattr(x, "tocsr"):
         only = per_arm(x, features)
         if len(only) != 1:
             raise ContextError(
-                f"the context has {len(only)} rows, but one vector of {features} features is expected; "
-                "for one row per arm, make the bandit with encoding='per-arm'"
+                f"the context has {len(only)} rows, but one vector of {features} features is expected; {many}"
             )
         return only.row(0).rows[-2:]
     x = _array(x)
     if x.shape != (features,):
         raise ContextError(
             f"the context has the shape {x.shape}, but a vector of shape ({features},) is expected; "
-            f"{_advice(x, features)}"
+            f"{_advice(x, features, many)}"
         )
     _check(x)
     if np.count_nonzero(x) == features:
@@ -120,11 +128,10 @@ def _starts(lengths: np.ndarray) -> np.ndarray:
 def _array(x: Any, is_copied: bool = True) -> np.ndarray:
     """Return a contiguous array of float64: a copy, or the user's own if that will do."""
     try:
-        array = (np.array if is_copied else np.asarray)(x, dtype=np.float64, order="C")
-        return array if array.flags.writeable else array.copy()  # kernels are compiled for such
+        return real_array(x, is_copied)
     except (TypeError, ValueError) as error:
         raise ContextError(
-            f"the context {_short(x)} is not an array of numbers ({error}); give numbers, with all rows of "
+            f"the context {shortened(x)} is not an array of numbers ({error}); give numbers, with all rows of "
             "the same length, and encode categories as numbers; for dictionaries, make the bandit with "
             "features=[…names…] or features=Hashing()"
         ) from None
@@ -143,18 +150,10 @@ def _check(x: np.ndarray) -> None:
         )
 
 
-def _advice(x: np.ndarray, features: int) -> str:
+def _advice(x: np.ndarray, features: int, many: str) -> str:
     """Return what to do about a context of the wrong shape."""
     if x.shape == (1, features):
         return "give the row itself, as in x[0]"
     if x.ndim == 2 and x.shape[1] == features:
-        return (
-            "to decide many rounds, use decide_many; to give each arm features of its own, make the "
-            "bandit with encoding='per-arm'"
-        )
+        return many
     return f"check the vector, or make the bandit with features={x.shape[-1] if x.ndim else 1}"
-
-
-def _short(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) <= 60 else text[:57] + "…"

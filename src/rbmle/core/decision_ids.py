@@ -8,6 +8,7 @@ alone, the decision's stream, so the same seed gives the same choices in every r
 import os
 import re
 import secrets
+from collections import deque
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any, Literal, cast, get_args
@@ -82,10 +83,11 @@ class LearnedDecisions:
     decisions does not make them one.
     """
 
-    __slots__ = ("_digests",)
+    __slots__ = ("_digests", "_order")
 
     def __init__(self, digests: Iterable[int] = ()) -> None:
-        self._digests = dict.fromkeys(digests)  # in the order in which they were learned
+        self._order = deque(digests)  # the oldest first
+        self._digests = set(self._order)
 
     def __contains__(self, digest: int) -> bool:
         """Return whether a decision was learned, and is not forgotten yet."""
@@ -97,26 +99,23 @@ class LearnedDecisions:
 
     def add(self, digest: int) -> None:
         """Remember a decision."""
-        digests = self._digests
-        if len(digests) >= REMEMBERED:
-            del digests[next(iter(digests))]
-        digests[digest] = None
+        if len(self._order) >= REMEMBERED:
+            self._digests.discard(self._order.popleft())
+        self._order.append(digest)
+        self._digests.add(digest)
 
     def as_array(self) -> np.ndarray:
         """Return all digests, the oldest first."""
-        return np.fromiter(self._digests, np.uint64, len(self._digests))
+        return np.array(self._order, np.uint64)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "LearnedDecisions":
         """Return a copy, without a look at every number."""
-        return LearnedDecisions(self._digests)
+        return LearnedDecisions(self._order)
 
 
 def digest_of(decision: Decision) -> int:
     """Return 64 bits that tell a decision from all others."""
     rows = decision.context.rows
-    digest = blake2b(
-        f"{decision.id}\0{decision.arm!r}\0".encode("utf-8", "surrogatepass"), digest_size=8
-    )
-    digest.update(rows.indices.tobytes())
-    digest.update(rows.values.tobytes())
-    return int.from_bytes(digest.digest())
+    name = f"{decision.id}\0{decision.arm!r}\0".encode("utf-8", "surrogatepass")
+    content = name + rows.indices.tobytes() + rows.values.tobytes()
+    return int.from_bytes(blake2b(content, digest_size=8).digest())

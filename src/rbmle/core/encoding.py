@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from rbmle.core.checks import whole_number
+from rbmle.core.checks import is_real, listed, real_array, whole_number
 from rbmle.core.contexts import LARGEST
 from rbmle.core.errors import ContextError, SettingError
 from rbmle.core.frames import columns_of, index_of
@@ -56,7 +56,7 @@ class Places:
 
     def row(self, x: Any, arm: ArmId | None) -> Any:
         """Return the vector as it is; raise ContextError for a series with names."""
-        self._check(index_of(x), "series")
+        self._check(index_of(x, needs_names=False), "series")
         return x
 
     def rows(self, X: Any, arms: Sequence[ArmId] | None) -> Any:
@@ -102,7 +102,7 @@ class Names:
     def row(self, x: Any, arm: ArmId | None) -> Any:
         """Return the numbers of a dictionary or a series in the order of the names; others as they are."""
         if not isinstance(x, Mapping):
-            index = index_of(x)
+            index = index_of(x, needs_names=True)
             if index is None:
                 return x
             x = dict(zip(index, x.to_numpy(), strict=True))
@@ -135,7 +135,7 @@ class Names:
     def _numbers(self, values: Any) -> np.ndarray:
         """Return an array, or raise ContextError with the name of what is no number."""
         try:
-            numbers = np.array(values, np.float64)
+            numbers = real_array(values)
         except (TypeError, ValueError):
             numbers = None
         if numbers is not None and (np.abs(numbers) <= LARGEST).all():
@@ -174,8 +174,8 @@ class NoFeatures:
 
     def rows(self, X: Any, arms: Sequence[ArmId] | None) -> Any:
         """Return a number 1 for each of X rounds."""
-        if isinstance(X, int) and X >= 0:
-            return np.ones((X, 1))
+        if isinstance(X, int | np.integer) and not isinstance(X, bool) and X >= 0:
+            return np.ones((int(X), 1))
         raise ContextError(
             f"this bandit was made without features, so many rounds are given as their number, got {_short(X)}"
         )
@@ -193,7 +193,7 @@ def encoder_of(features: int | Iterable[str] | Encoder | None) -> Encoder:
     if isinstance(features, Encoder):
         return features
     if isinstance(features, Iterable) and not isinstance(features, str):
-        return Names(names=tuple(features))
+        return Names(names=tuple(listed("features", features)))
     if isinstance(features, str) or features is None:
         raise SettingError(
             "`features` must be a number of features, a list of their names or an encoder such as "
@@ -204,10 +204,7 @@ def encoder_of(features: int | Iterable[str] | Encoder | None) -> Encoder:
 
 def _is_number(x: Any) -> bool:
     """Return whether this is a number that can be learned from."""
-    try:
-        return np.ndim(x) == 0 and bool(abs(float(x)) <= LARGEST)
-    except (TypeError, ValueError):
-        return False
+    return (is_real(x) or isinstance(x, bool | np.bool_)) and bool(abs(float(x)) <= LARGEST)
 
 
 def _short(value: Any) -> str:

@@ -1,8 +1,9 @@
 """Files that are written whole or not at all."""
 
+import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,10 @@ def written_whole(path: Path, *, is_synced: bool = True, mode: int = 0o666) -> I
 
     It has this mode, less what the umask takes.
     """
+    if path.is_dir():
+        raise IsADirectoryError(
+            errno.EISDIR, "This is a folder; give the name of a file", str(path)
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -22,8 +27,13 @@ def written_whole(path: Path, *, is_synced: bool = True, mode: int = 0o666) -> I
             if is_synced:
                 os.fsync(file.fileno())
         os.replace(scratch, path)
+    except OSError as error:
+        if error.filename == str(scratch):  # whose name says nothing to the user
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
     finally:
-        scratch.unlink(missing_ok=True)
+        with suppress(OSError):
+            scratch.unlink()
     if not is_synced:
         return
     folder = os.open(path.parent, os.O_RDONLY)

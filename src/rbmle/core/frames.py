@@ -15,9 +15,19 @@ def columns_of(X: Any) -> list[Any] | None:
     return columns
 
 
-def index_of(x: Any) -> list[Any] | None:
+def index_of(x: Any, *, needs_names: bool) -> list[Any] | None:
     """Return the names of the values of a series; None for what is none, or has no names."""
-    if not hasattr(x, "to_numpy") or hasattr(x, "columns") or not hasattr(x, "index"):
+    if not hasattr(x, "to_numpy"):
+        return None
+    if hasattr(x, "columns"):
+        is_pandas = hasattr(x, "iloc")
+        named = "x.iloc[0]" if is_pandas else "x.row(0, named=True)"
+        plain = "x.iloc[0].to_numpy()" if is_pandas else "x.row(0)"
+        raise ContextError(
+            f"a data frame of {len(x)} rows was given where one context is expected; give one row, as in "
+            f"{named if needs_names else plain}, and all rows to decide_many or partial_fit"
+        )
+    if not hasattr(x, "index"):
         return None
     index = list(x.index)
     _check_distinct(index, "name")

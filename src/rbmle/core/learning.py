@@ -81,16 +81,14 @@ class Learner:
         """Return what is learned, for one thread; others may change it meanwhile."""
         return self._shared.value
 
-    def numbers(self, n: int) -> range:
-        """Return the numbers of n decisions, which no other decision gets."""
+    def name_decisions(self, n: int) -> tuple[list[str], list[str]]:
+        """Return n ids that no other decision gets, and the names of their random streams."""
         with self._counting:
-            self.decisions += n
-            return range(self.decisions - n, self.decisions)
-
-    @property
-    def run_id(self) -> str:
-        """Return the part of decision ids that no other copy of the bandit has."""
-        return self._run.id
+            first = self.decisions
+            self.decisions = first + n
+        seed, run = self.seed, f"-{self._run.id}"
+        streams = [f"{seed}-{number}" for number in range(first, first + n)]
+        return [stream + run for stream in streams], streams
 
     def reading(self) -> AbstractContextManager[Learned]:
         """Give what was learned by one moment; others may read and learn meanwhile."""

@@ -1,21 +1,26 @@
 """Settings that are numbers, and what they may be."""
 
+from typing import Any
+
+from rbmle.core.checks import is_real
 from rbmle.core.errors import SettingError
 
-
-def check_finite(name: str, value: float) -> None:
-    """Raise SettingError unless a number is finite."""
-    if not abs(value) < float("inf"):
-        raise SettingError(f"`{name}` must be a finite number, got {value}")
+_INFINITE = float("inf")
 
 
-def check_not_negative(name: str, value: float) -> None:
-    """Raise SettingError unless a number is finite, and 0 or more."""
-    if not 0 <= value < float("inf"):
-        raise SettingError(f"`{name}` must be a finite number, 0 or more, got {value}")
+def check_finite(name: str, value: Any) -> None:
+    """Raise SettingError unless this is a finite number."""
+    if not (is_real(value) and abs(value) < _INFINITE):
+        raise SettingError(f"`{name}` must be a finite number, got {value!r}")
 
 
-def check_positive(name: str, value: float) -> None:
-    """Raise SettingError unless a number is finite, and above 0."""
-    if not 0 < value < float("inf"):
-        raise SettingError(f"`{name}` must be a positive number, got {value}")
+def check_not_negative(name: str, value: Any) -> None:
+    """Raise SettingError unless this is a finite number, 0 or more."""
+    if not (is_real(value) and 0 <= value < _INFINITE):
+        raise SettingError(f"`{name}` must be a finite number, 0 or more, got {value!r}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise SettingError unless this is a finite number above 0."""
+    if not (is_real(value) and 0 < value < _INFINITE):
+        raise SettingError(f"`{name}` must be a positive number, got {value!r}")
