@@ -4,7 +4,7 @@ It holds nothing that is not in the log or published: kill it, start ten.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +15,7 @@ from typing import Self
 import rbmle
 from rbmle.core.errors import RBMLEError
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.deciding.decider import Decider, answer_of
+from rbmle.service.deciding.decider import Decider, answer_of, rehearse
 from rbmle.service.deciding.follower import Follower
 from rbmle.service.deciding.requests import EventAnswer, RequestError, RewardRequest, StatusAnswer
 from rbmle.service.learning.checkpoints import folded
@@ -57,11 +57,17 @@ class FrontEnd:
     """Decides, and appends to the log; `close` it, or kill it: nothing acknowledged is lost."""
 
     def __init__(
-        self, log: Log, publications: Publications, data: Path, commits: Timings | None = None
+        self,
+        log: Log,
+        publications: Publications,
+        data: Path,
+        commits: Timings | None = None,
+        warmed: Callable[[], None] = lambda: None,
     ) -> None:
         """Begin to follow what is published beside a log; in `data` there may be checkpoints.
 
-        Times of transactions are counted in `commits`.
+        Times of transactions are counted in `commits`. `warmed` is called when a model decides for the first
+        time, or one of other settings, and all that its decisions need is loaded.
         """
         self.started = datetime.now(UTC)
         self.log = log
@@ -70,7 +76,7 @@ class FrontEnd:
         self.decider = Decider(log, self.writer, self._published, self._has_slots)
         self._settings: WrittenSettings = settings_of(log)  # written, and perhaps not published yet
         self._is_closed = False
-        self._follower = Follower(log, publications, self._look)
+        self._follower = Follower(log, publications, self._look, _rehearse, warmed)
         self._follower.start()
 
     def __enter__(self) -> Self:
@@ -267,6 +273,12 @@ class FrontEnd:
                 self._settings = found
         if self.writer.failure is not None and not self.writer.waiting:
             self.decider.append(Ticked())  # nobody else may ask for a while
+
+
+def _rehearse(published: Published) -> None:
+    """Make ready for a model of new settings, so that the first who ask need not wait."""
+    with suppress(Exception):  # whatever it is, the first request meets it again, and tells
+        rehearse(published)
 
 
 class _Joined:

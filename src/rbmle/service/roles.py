@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 from rbmle.core.errors import SettingError
@@ -68,7 +69,10 @@ def run_front_end(
         publications = open_publications(address)
         counters = counters or WorkerCounters()
         commits = Timings(Histogram(counters.values("commits")))
-        front_end = held.enter_context(FrontEnd(log, publications, Path(settings.data), commits))
+        warmed = partial(_note_warm, counters)
+        front_end = held.enter_context(
+            FrontEnd(log, publications, Path(settings.data), commits, warmed)
+        )
         application = Application(front_end, keys_of(settings), settings.budget(), counters)
         server = Server(application, binding, started, application.submit)
         application.stopping = lambda: server.is_stopping
@@ -115,6 +119,17 @@ def run_learner(
 def tell(message: str) -> None:
     """Print a line for the operator."""
     print(message, file=sys.stderr, flush=True)
+
+
+def _note_warm(counters: WorkerCounters) -> None:
+    """Tell the other workers that this one decides without delay.
+
+    The collector passes over all there is from now on: modules and kernels stay, and are 100,000 objects.
+    """
+    if gc.isenabled():  # else the process has just begun, and looking through all of it takes long
+        gc.collect()
+    gc.freeze()
+    counters.note_warm()
 
 
 def return_freed_memory() -> None:

@@ -50,3 +50,13 @@ def test_what_has_no_room_harms_nothing() -> None:
     for number in range(ENTRIES + 10):
         counters.values("requests", str(number))[0] += 1
     assert len(counters.total()) == ENTRIES
+
+
+def test_a_worker_knows_whether_all_others_can_decide() -> None:
+    with counters_file(2) as file:
+        first, second = (WorkerCounters(file.fileno(), worker, 2) for worker in range(2))
+        assert not first.others_are_warm
+        second.note_warm()
+        assert first.others_are_warm
+        assert not second.others_are_warm
+    assert WorkerCounters().others_are_warm

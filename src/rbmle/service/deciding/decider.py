@@ -5,6 +5,7 @@ import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 import msgspec
 
@@ -12,11 +13,13 @@ from rbmle.core.errors import RBMLEError
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.choosing import plays_of
 from rbmle.service.deciding.requests import (
+    Action,
     ActivateRequest,
     RankAnswer,
     RankedAction,
     RankRequest,
     RewardRequest,
+    Slot,
     SlotAnswer,
 )
 from rbmle.service.deciding.slots_known import SlotsKnown
@@ -38,6 +41,7 @@ from rbmle.service.log.records import (
     Ticked,
     encoded,
     kind_of,
+    packed,
 )
 from rbmle.service.log.writer import Writer
 
@@ -91,24 +95,14 @@ class Decider:
         configuration = published.configuration
         events = [self._event(request.event, key) for request, key in asked]
         requests = [request for request, _ in asked]
-        drafts = []
-        for event, request, plays in zip(
-            events, requests, plays_of(events, requests, published, configuration), strict=True
-        ):
-            decided = Decided(
-                context=request.context,
-                actions=request.actions,
-                plays=plays,
-                digest=_digest(request),
-                learned=published.bandit.round,
-                deferred=request.deferred,
-                mode=configuration.learning_mode.value,
-            )
+        plays = plays_of(events, requests, published, configuration)
+        for event, request in zip(events, requests, strict=True):
             if request.slots:
                 self.slots.remember(event, [slot.id for slot in request.slots])
-            row = _row(event, f"rank:{event}", decided)
-            drafts.append(Draft(answer_of(event, decided), decided.digest, row))
-        return drafts
+        return [
+            _draft(event, request, own, published)
+            for event, request, own in zip(events, requests, plays, strict=True)
+        ]
 
     def recorded(self, event: str, digest: str) -> RankAnswer:
         """Return the answer that an event got, or raise ConflictError if it was another request's."""
@@ -158,6 +152,52 @@ class Decider:
         if event is not None:
             return event
         return self._ids() if key is None else str(uuid.uuid5(_EVENTS, key))
+
+
+def rehearse(published: Published) -> None:
+    """Decide a few made-up calls with a model, and forget them.
+
+    What is loaded or compiled at the first use is there then, and no client waits for it.
+    """
+    for exploration in {0.0, REHEARSED_EXPLORATION, published.configuration.exploration}:
+        configuration = replace(published.configuration, exploration=exploration)
+        asked = replace(published, configuration=configuration)
+        for requests in (_REHEARSED, _REHEARSED[:1]):
+            events = [str(place) for place in range(len(requests))]
+            plays = plays_of(events, requests, asked, configuration)
+            for event, request, own in zip(events, requests, plays, strict=True):
+                _draft(event, request, own, asked)
+
+
+def _rehearsed() -> list[RankRequest]:
+    """Return calls with features of every kind, with slots and without."""
+    context = packed([{"user": {"age": 30, "place": "north"}, "is_new": True, "tags": ["a", "b"]}])
+    actions = [Action(id, packed([{"price": 0.5, "kind": id}])) for id in ("a", "b", "c")]
+    slots = [Slot(id="first", baseline="a"), Slot(id="second", baseline="b", features=context)]
+    return [
+        RankRequest(context=context, actions=actions),
+        RankRequest(context=context, actions=actions, excluded=["a"]),
+        RankRequest(context=context, actions=actions, slots=slots),
+    ]
+
+
+REHEARSED_EXPLORATION = 0.1
+_REHEARSED = _rehearsed()
+
+
+def _draft(event: str, request: RankRequest, plays: list[Play], published: Published) -> Draft:
+    """Return the answer to a request whose plays are chosen."""
+    decided = Decided(
+        context=request.context,
+        actions=request.actions,
+        plays=plays,
+        digest=_digest(request),
+        learned=published.bandit.round,
+        deferred=request.deferred,
+        mode=published.configuration.learning_mode.value,
+    )
+    row = _row(event, f"rank:{event}", decided)
+    return Draft(answer_of(event, decided), decided.digest, row)
 
 
 def _row(event: str, request: str | None, record: Record) -> Row:

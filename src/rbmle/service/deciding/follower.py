@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 import msgspec
 
+from rbmle.service.learning import published as publication
 from rbmle.service.learning.checkpoints import origin_of
 from rbmle.service.learning.learner import MODEL
+from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.published import PublicationReader, Published
 from rbmle.service.learning.report import DAYS, Report
 from rbmle.service.learning.standing_by import REPORT
+from rbmle.service.learning.start import settings_of
 from rbmle.service.log.base import Log
 from rbmle.service.log.clock import clock
 from rbmle.service.log.errors import LogUnavailable
@@ -22,9 +25,20 @@ LOOK_SECONDS = 0.05  # between two looks at what is published
 
 
 class Follower:
-    """A thread that keeps the newest model and report at hand; `between` is called about once a second."""
+    """A thread that keeps the newest model and report at hand; `between` is called about once a second.
 
-    def __init__(self, log: Log, publications: Publications, between: Callable[[], None]) -> None:
+    A model with other settings than the last one is given to `rehearse` before it decides, and `warmed` is
+    called once it does.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        publications: Publications,
+        between: Callable[[], None],
+        rehearse: Callable[[Published], None],
+        warmed: Callable[[], None],
+    ) -> None:
         self.published: Published | None = None  # None: nothing is published yet
         self.report: Report | None = None
         self.days = Days()
@@ -33,6 +47,9 @@ class Follower:
         self._publications = publications
         self._models = PublicationReader()
         self._between = between
+        self._rehearse = rehearse
+        self._warmed = warmed
+        self._rehearsed: ModelSettings | None = None
         self._reading = Outage("read what is published")
         self._versions: dict[str, PublicationVersion] = {}
         self._stop = threading.Event()
@@ -66,7 +83,11 @@ class Follower:
             if self._origin and (content := self._newer(MODEL)) is not None:
                 published = self._models.decode(content, self._origin)
                 if published is not None and published.seq >= self._known:
-                    self.published = published
+                    self._take(published)
+            if self._origin and self._rehearsed is None:  # while the learner starts
+                model = settings_of(self._log).model
+                if model is not None:
+                    self._prepare(publication.untaught(model))
             if (content := self._newer(REPORT)) is not None:
                 is_fresh = self.report is not None  # the first one may be of long ago
                 self.report = msgspec.msgpack.decode(content, type=Report)
@@ -78,6 +99,20 @@ class Follower:
             self._reading.failed(str(error))
         else:
             self._reading.worked()
+
+    def _take(self, published: Published) -> None:
+        """Let a model decide from now on."""
+        is_new = self.published is None or self.published.model != published.model
+        self._prepare(published)
+        self.published = published
+        if is_new:
+            self._warmed()
+
+    def _prepare(self, published: Published) -> None:
+        """Rehearse decisions with a model of settings that are new here."""
+        if published.model != self._rehearsed:
+            self._rehearsed = published.model
+            self._rehearse(published)
 
     @property
     def _known(self) -> int:

@@ -124,6 +124,8 @@ class Application:
 
     async def _readiness(self, request: PageRequest) -> Response:
         problem = self.service.problem
+        if problem is None and not self.metrics.counters.others_are_warm:
+            problem = "another worker is still starting"
         if problem is None:
             return PlainTextResponse("ready\n")
         return PlainTextResponse(problem + "\n", 503, {"retry-after": str(RETRY_SECONDS)})

@@ -23,6 +23,7 @@ NAME_BYTES = 96
 ENTRY_BYTES = NAME_BYTES + 8 * WIDTH
 ENTRIES = 1365  # of a page; names are of operations and statuses, which are some hundred
 PAGE_BYTES = mmap.ALLOCATIONGRANULARITY * -(-ENTRIES * ENTRY_BYTES // mmap.ALLOCATIONGRANULARITY)
+WARM = "warm"  # the name of an entry that is 1 once a worker can decide
 BETWEEN = "\x1f"  # the parts of a name
 
 
@@ -58,6 +59,19 @@ class WorkerCounters:
             self._places[joined] = place
         first = (self._places[joined] + NAME_BYTES) // 8
         return self._numbers[first : first + WIDTH]  # type: ignore[return-value]  # a memoryview of floats
+
+    def note_warm(self) -> None:
+        """Tell the others that this worker can decide without loading anything first.
+
+        A worker that is started again loads all before it listens, so what was true of it stays true.
+        """
+        self.values(WARM)[0] = 1.0
+
+    @property
+    def others_are_warm(self) -> bool:
+        """Return whether every other worker has noted that it can decide."""
+        others = (self.of_worker(n) for n in range(self.workers) if n != self.worker)
+        return all(page.get((WARM,), [0.0])[0] > 0 for page in others)
 
     def of_worker(self, worker: int) -> dict[tuple[str, ...], list[float]]:
         """Return the entries of a worker by name."""

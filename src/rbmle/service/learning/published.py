@@ -166,6 +166,11 @@ def decode(content: bytes, origin: str) -> Published | None:
     return PublicationReader().decode(content, origin)
 
 
+def untaught(model: ModelSettings) -> Published:
+    """Return a model before any data."""
+    return Published(model=model, bandit=_start(model))
+
+
 @lru_cache(maxsize=2)
 def _start(model: ModelSettings) -> Bandit:
     """Return a snapshot of a model before any data."""
