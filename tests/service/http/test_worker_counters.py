@@ -55,8 +55,7 @@ def test_what_has_no_room_harms_nothing() -> None:
 def test_a_worker_knows_whether_all_others_can_decide() -> None:
     with counters_file(2) as file:
         first, second = (WorkerCounters(file.fileno(), worker, 2) for worker in range(2))
-        assert not first.others_are_warm
+        before = first.others_are_warm
         second.note_warm()
-        assert first.others_are_warm
-        assert not second.others_are_warm
+        assert (before, first.others_are_warm, second.others_are_warm) == (False, True, False)
     assert WorkerCounters().others_are_warm
