@@ -1,11 +1,16 @@
 """How a service is run: a file, flags before it, and what cannot be."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rbmle.core.errors import SettingError
-from rbmle.service.settings import read_settings
+from rbmle.policies.specification import policy_with
+from rbmle.service.learning.model import bounded, default_policy
+from rbmle.service.learning.start import begin, settings_of
+from rbmle.service.log import open_log
+from rbmle.service.settings import Settings, in_force, read_settings
 
 FILE = """
 port = 9000
@@ -42,6 +47,47 @@ def test_a_file_says_all_and_flags_stand_before_it(path: Path) -> None:
 def test_without_a_file_the_model_is_that_of_the_log() -> None:
     start = read_settings(None, {}).start()
     assert (start.policy, start.featuriser, start.seed, start.fits_per_second) == (None,) * 4
+
+
+def test_a_start_tells_which_settings_are_not_the_defaults(tmp_path: Path) -> None:
+    for given, line in (
+        ({}, "The policy is neural-rbmle-pc; settings that are not the defaults: none"),
+        (
+            {
+                "policy_settings": "model.alarm=0",
+                "features": {"bits": 12},
+                "configuration": {"settle": "delayed"},
+            },
+            "The policy is neural-rbmle-pc; settings that are not the defaults: model.alarm=0.0 "
+            "features.bits=12 configuration.settle=delayed",
+        ),
+    ):
+        log = open_log("memory:")
+        begin(log, read_settings(None, given).start(), notify=print)
+        assert in_force(settings_of(log)) == line
+
+
+def test_a_model_that_has_the_given_settings_goes_on_whatever_the_others_are() -> None:
+    log, lines = open_log("memory:"), list[str]()
+    asked = Settings(policy_settings="model.alarm=0").start()
+    # As before settings were added to the tuned ones.
+    before = bounded(policy_with("neural-rbmle-pc", "model.alarm=0"))
+    begin(log, replace(asked, policy=before), lines.append)
+    model = settings_of(log).model
+    assert model is not None
+    assert model.policy == before
+    assert lines == []
+    begin(log, asked, lines.append)
+    assert settings_of(log).model == model
+    (line,) = lines
+    assert "model=Regression(network=Network(width=100" in line
+    assert "would be neural-rbmle-pc model.alarm=0.0; --new-model begins it" in line
+    with pytest.raises(SettingError, match="--new-model"):
+        begin(log, Settings(policy_settings="model.alarm=20").start(), lines.append)
+    begin(log, replace(asked, is_new_model=True), lines.append)
+    model = settings_of(log).model
+    assert model is not None
+    assert model.policy == asked.policy != default_policy()
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from rbmle.service.http.logging import configure_logging
 from rbmle.service.http.server import Server
 from rbmle.service.http.worker_counters import WorkerCounters
 from rbmle.service.learning.learner import LogLearner
+from rbmle.service.learning.start import settings_of
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
 from rbmle.service.log.timings import Histogram, Timings
-from rbmle.service.settings import Settings
+from rbmle.service.settings import Settings, in_force
 
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 MAPPED_BYTES = 2**20  # from here on a block of memory is mapped by itself
@@ -104,6 +105,8 @@ def run_learner(
         if is_spare is not None:
             learner.stand_by(is_spare=is_spare)
         learner.prepare()
+        if learner.is_leading:
+            tell(in_force(settings_of(log)))
         evaluator = Evaluator(address, lambda: learner.is_leading, tell)
         evaluator.start()
         started()

@@ -8,12 +8,20 @@ import msgspec
 
 from rbmle.core.errors import SettingError
 from rbmle.features import Hashing
-from rbmle.policies.specification import policy_with
+from rbmle.policies.settings import differences, split
+from rbmle.policies.specification import name_of
 from rbmle.service.access.budget import WORK_PER_SECOND, WorkBudget
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.http.binding import Binding
-from rbmle.service.learning.model import BITS, DEFAULT_POLICY, bounded
-from rbmle.service.learning.start import CHECKPOINT_SECONDS, Start
+from rbmle.service.learning.model import (
+    BITS,
+    DEFAULT_POLICY,
+    ModelSettings,
+    default_featuriser,
+    service_policy,
+    settings_in,
+)
+from rbmle.service.learning.start import CHECKPOINT_SECONDS, Start, WrittenSettings
 from rbmle.service.setting import ConfigurationError
 
 DATA = "rbmle-data"
@@ -60,7 +68,8 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     def start(self) -> Start:
         """Return how the service starts, or raise SettingError."""
         named = self.policy is not None or self.policy_settings
-        policy = policy_with(self.policy or DEFAULT_POLICY, self.policy_settings) if named else None
+        name = self.policy or DEFAULT_POLICY
+        policy = service_policy(name, self.policy_settings) if named else None
         featuriser = None
         if self.features is not None:
             pairs = self.features.interactions
@@ -81,7 +90,8 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return Start(
             data=Path(self.data),
             log=self.log,
-            policy=None if policy is None else bounded(policy),
+            policy=policy,
+            policy_settings=tuple(split(self.policy_settings, " \t\n")) if named else None,
             featuriser=featuriser,
             seed=self.seed,
             fits_per_second=self.fits_per_second,
@@ -137,3 +147,27 @@ def read_settings(path: Path | None, given: dict[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         known = ", ".join(Settings.__struct_fields__)
         raise SettingError(f"{path or 'a setting'}: {error}; there are {known}") from None
+
+
+def in_force(written: WrittenSettings) -> str:
+    """Return in one line the policy of a log, and which of its settings are not the defaults."""
+    model, configuration = written.model, written.configuration
+    if model is None or configuration is None:  # a log that has no beginning yet
+        return "The log has no model yet."
+    usual = ModelSettings(policy=model.policy, featuriser=default_featuriser(model.policy))
+    differing = [
+        settings_in(model.policy),
+        *differences(model.featuriser, usual.featuriser, "features."),
+        *(
+            f"{name}={getattr(model, name)!r}"
+            for name in ("fits_per_second", "sharpness")
+            if getattr(model, name) != getattr(usual, name)
+        ),
+        *(
+            f"configuration.{name}={value}"
+            for name, value in configuration.to_json().items()
+            if value != ServiceConfiguration().to_json()[name]
+        ),
+    ]
+    shown = " ".join(setting for setting in differing if setting)
+    return f"The policy is {name_of(model.policy)}; settings that are not the defaults: {shown or 'none'}"

@@ -1,14 +1,24 @@
 """What a model is without being told, what it says of its cost, and how it explores."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from rbmle import LinUCB, NeuralUCB
 from rbmle.core.errors import SettingError
+from rbmle.core.policy import Policy
 from rbmle.core.weighing import inverse_gaps
 from rbmle.features import Hashing
 from rbmle.features.json_rows import Offered
-from rbmle.service.learning.model import ModelSettings, default_featuriser, default_policy
+from rbmle.service.learning.model import (
+    ModelSettings,
+    default_featuriser,
+    default_policy,
+    service_policy,
+    settings_in,
+)
 from rbmle.service.log.records import packed
 
 
@@ -19,9 +29,10 @@ def test_slots_are_fewer_where_learning_would_pass_over_all_of_them() -> None:
     assert default_featuriser().is_scaled
 
 
-def test_a_linear_policy_says_what_many_slots_cost_and_what_to_do() -> None:
-    assert ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=10)).notice is None
-    notice = ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=12)).notice
+@pytest.mark.parametrize("policy", [LinUCB()])
+def test_a_linear_policy_says_what_many_slots_cost_and_what_to_do(policy: Policy[Any]) -> None:
+    assert ModelSettings(policy=policy, featuriser=Hashing(bits=10)).notice is None
+    notice = ModelSettings(policy=policy, featuriser=Hashing(bits=12)).notice
     assert notice is not None
     assert "4,096 × 4,096" in notice
     assert "learns about 60 a second" in notice
@@ -29,9 +40,49 @@ def test_a_linear_policy_says_what_many_slots_cost_and_what_to_do() -> None:
     assert ModelSettings().notice is None
 
 
-def test_a_linear_policy_with_more_slots_than_a_matrix_can_have_is_refused() -> None:
+@pytest.mark.parametrize("policy", [LinUCB()])
+def test_a_linear_policy_with_more_slots_than_a_matrix_can_have_is_refused(
+    policy: Policy[Any],
+) -> None:
     with pytest.raises(SettingError, match="at most 13 bits"):
-        ModelSettings(policy=LinUCB(), featuriser=Hashing(bits=16))
+        ModelSettings(policy=policy, featuriser=Hashing(bits=16))
+
+
+def test_a_changed_policy_gets_slots_that_fit_it_and_the_first_one_has_its_own_again() -> None:
+    usual = ModelSettings(seed=3)
+    linear = usual.with_policy(LinUCB())
+    assert (linear.featuriser.bits, linear.seed) == (10, 3)
+    assert linear.with_policy(default_policy()) == usual
+    assert usual.with_policy(NeuralUCB()).featuriser == usual.featuriser
+    chosen = ModelSettings(featuriser=Hashing(bits=8))
+    assert chosen.with_policy(LinUCB()).featuriser == chosen.featuriser
+
+
+def test_a_setting_changes_the_tuned_policy_and_nothing_else_of_it() -> None:
+    tuned: Any = default_policy()
+    deaf = service_policy(settings="model.alarm=0")
+    assert deaf == replace(tuned, model=replace(tuned.model, alarm=0.0))
+    assert default_featuriser(deaf) == default_featuriser(tuned)
+    wide = service_policy("neural-rbmle-pc", "bias=1e-4 model.network.width=50")
+    network = replace(tuned.model.network, width=50)
+    assert wide == replace(tuned, bias=1e-4, model=replace(tuned.model, network=network))
+    assert service_policy("neural-rbmle-pc") == tuned
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("neural-rbmle-pc", ""),
+        ("neural-rbmle-pc", "model.alarm=0.0"),
+        ("neural-rbmle-pc", "bias=0.001"),  # the library's default
+        ("neural-ucb", "exploration=0.5"),
+        ("lin-ucb", ""),
+    ],
+)
+def test_shown_settings_make_the_same_policy_again(name: str, settings: str) -> None:
+    policy = service_policy(name, settings)
+    assert settings_in(policy) == settings
+    assert service_policy(name, settings_in(policy)) == policy
 
 
 @pytest.mark.parametrize("sharpness", [-1.0, float("nan"), float("inf")])

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.deciding.requests import EventAnswer, StatusAnswer
 from rbmle.service.evaluations.jobs import Job, jobs_of
 from rbmle.service.front_end import FrontEnd
-from rbmle.service.learning.model import bounded, default_policy
+from rbmle.service.learning.model import default_policy
 from rbmle.service.log.errors import DuplicateRequest, LogUnavailable
 from rbmle.service.log.records import OPERATOR, EvaluationAsked, EvaluationDeleted
 
@@ -73,9 +73,9 @@ class Operations:
 
     async def choose_policy(self, policy: Policy[Any] | None) -> Policy[Any]:
         """Begin a model of another policy, or of the default one; return it."""
-        chosen: Policy[Any] = default_policy() if policy is None else bounded(policy)
+        chosen: Policy[Any] = default_policy() if policy is None else policy
         async with self._changing:
-            model = replace(self._service.model, policy=chosen)
+            model = self._service.model.with_policy(chosen)
             if model != self._service.model:
                 await asyncio.to_thread(model.warm_up)
                 await self._in_force(self._service.remodel(model))

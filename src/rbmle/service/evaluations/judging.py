@@ -11,10 +11,10 @@ from rbmle.core.policy import Policy
 from rbmle.evaluation import EvaluationWarning, LogFileError, evaluate
 from rbmle.evaluation.overlap import overlap_warnings
 from rbmle.evaluation.rounds import Rounds
-from rbmle.policies.specification import name_of, policy_with, settings_of
+from rbmle.policies.specification import name_of
 from rbmle.service.evaluations.series import Series
 from rbmle.service.exports.logged import ServiceLog
-from rbmle.service.learning.model import bounded
+from rbmle.service.learning.model import service_policy, settings_in
 from rbmle.service.log.base import Log
 from rbmle.service.log.records import EvaluationAsked, NamedPolicy, PolicyEstimate
 from rbmle.service.statistics.estimates import snips
@@ -125,9 +125,9 @@ def _found(
 def policy_of(policy: NamedPolicy) -> Policy[Any]:
     """Return a policy by the first word of its name, and its settings; raise SettingError if it has none."""
     name, _, _ = policy.name.partition(" ")
-    return bounded(policy_with(name, policy.arguments))
+    return service_policy(name, policy.arguments)
 
 
 def _tried(name: str) -> NamedPolicy:
-    policy = bounded(policy_with(name, ""))
-    return NamedPolicy(name=name_of(policy), arguments=settings_of(policy))
+    policy = service_policy(name)
+    return NamedPolicy(name=name_of(policy), arguments=settings_in(policy))

@@ -14,7 +14,9 @@ from rbmle.features import Hashing
 from rbmle.features.json_rows import Offered
 from rbmle.models.history import Memory
 from rbmle.models.ridge import Ridge
-from rbmle.policies.specification import policy_with
+from rbmle.policies.outside import made
+from rbmle.policies.settings import differences
+from rbmle.policies.specification import name_of, policy_with
 from rbmle.service.features.offered import contexts_of
 from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play, RawFeatures
 
@@ -43,20 +45,42 @@ def bounded(policy: Any) -> Any:
     return replace(policy, model=replace(policy.model, memory=MEMORY))
 
 
+def service_policy(name: str = DEFAULT_POLICY, settings: str = "") -> Policy[Any]:
+    """Return a policy as a service has it: settings change the tuned default, and nothing else of it."""
+    tuned = DEFAULT_SETTINGS if name == DEFAULT_POLICY else ""
+    return bounded(policy_with(name, f"{tuned} {settings}"))
+
+
 def default_policy() -> Policy[Any]:
     """Return the policy of a service that was told nothing."""
-    return bounded(policy_with(DEFAULT_POLICY, DEFAULT_SETTINGS))
+    return service_policy()
+
+
+def settings_in(policy: Policy[Any]) -> str:
+    """Return the settings that `service_policy` makes a policy of, besides its name.
+
+    >>> settings_in(service_policy("neural-rbmle-pc", "model.alarm=0"))
+    'model.alarm=0.0'
+    """
+    is_default = name_of(policy) == DEFAULT_POLICY
+    usual = default_policy() if is_default else bounded(made(type(policy)))
+    return " ".join(differences(policy, usual))
+
+
+def _has_matrix(policy: Any) -> bool:
+    """Return whether a policy keeps a matrix of slots × slots."""
+    return isinstance(getattr(policy, "model", None), Ridge)
 
 
 def default_featuriser(policy: Any = None) -> Hashing:
     """Return how features are read where nothing is said, for a policy or for the default one.
 
     It has fewer slots where the cost of learning grows with them: a policy that averages its walk passes
-    over all that was ever touched, and one with an exact V over slots × slots.
+    over all that was ever touched, and a linear one over slots × slots.
     """
-    model = getattr(default_policy() if policy is None else policy, "model", None)
-    if isinstance(model, Ridge):
+    if _has_matrix(policy):
         return Hashing(bits=BITS_OF_RIDGES, is_scaled=True)
+    model = getattr(default_policy() if policy is None else policy, "model", None)
     is_averaged = getattr(getattr(model, "training", None), "average", 1.0) > 0
     return Hashing(bits=BITS_OF_AVERAGES if is_averaged else BITS, is_scaled=True)
 
@@ -82,7 +106,7 @@ class ModelSettings:
                 f"`sharpness` must be a finite number, 0 or more, got {self.sharpness!r}"
             )
         slots = self.featuriser.size
-        if self._is_ridge and slots > MOST_RIDGE:
+        if _has_matrix(self.policy) and slots > MOST_RIDGE:
             raise SettingError(
                 f"{type(self.policy).__name__} keeps a matrix of {slots:,} × {slots:,} numbers for "
                 f"{slots:,} slots of features, which no machine can learn from; use at most "
@@ -100,7 +124,7 @@ class ModelSettings:
     def notice(self) -> str | None:
         """Return what an operator should know of the cost of these settings; None: nothing."""
         slots = self.featuriser.size
-        if not self._is_ridge or slots <= QUICK_RIDGE:
+        if not _has_matrix(self.policy) or slots <= QUICK_RIDGE:
             return None
         per_second = max(1, round(RIDGE_PER_SECOND / slots**2))
         return (
@@ -109,10 +133,16 @@ class ModelSettings:
             f"and falls behind if more come; use {QUICK_RIDGE.bit_length() - 1} bits, or a network"
         )
 
-    @property
-    def _is_ridge(self) -> bool:
-        """Return whether the policy keeps an exact V."""
-        return isinstance(getattr(self.policy, "model", None), Ridge)
+    def with_policy(self, policy: Policy[Any]) -> Self:
+        """Return the settings of a model of another policy.
+
+        If a matrix of slots × slots comes or goes with it, and the number of slots is the default, it stays so.
+        """
+        featuriser = self.featuriser
+        is_usual = featuriser.bits == default_featuriser(self.policy).bits
+        if is_usual and _has_matrix(policy) != _has_matrix(self.policy):
+            featuriser = replace(featuriser, bits=default_featuriser(policy).bits)
+        return replace(self, policy=policy, featuriser=featuriser)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON can hold them."""

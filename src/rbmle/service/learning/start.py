@@ -9,8 +9,16 @@ from typing import Any
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.features import Hashing
+from rbmle.policies.settings import with_setting
+from rbmle.policies.specification import name_of
 from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.learning.model import ModelSettings, default_featuriser, default_policy
+from rbmle.service.learning.model import (
+    ModelSettings,
+    bounded,
+    default_featuriser,
+    default_policy,
+    settings_in,
+)
 from rbmle.service.learning.reward_range import check_rewards
 from rbmle.service.log.base import Log, Row
 from rbmle.service.log.clock import clock
@@ -33,7 +41,10 @@ class Start:
 
     data: Path
     log: str | None = field(default=None, repr=False)  # its address; None: a file in the folder
-    policy: Policy[Any] | None = None  # None: that of the log, or the default; as the next four
+    policy: Policy[Any] | None = None  # None: that of the log, or the default; as the others
+    policy_settings: tuple[str, ...] | None = (
+        None  # those given, key=value; None: all of the policy
+    )
     featuriser: Hashing | None = None
     seed: int | None = None
     fits_per_second: int | None = None
@@ -55,7 +66,7 @@ def begin(log: Log, start: Start, notify: Callable[[str], None], *, at: int | No
         policy=policy, featuriser=default_featuriser(policy), seed=secrets.randbits(63)
     )
     parts: dict[str, Any] = {
-        "policy": start.policy,
+        "policy": _policy(start, before.model, notify),
         "featuriser": start.featuriser,
         "seed": start.seed,
         "fits_per_second": start.fits_per_second,
@@ -85,6 +96,29 @@ def begin(log: Log, start: Start, notify: Callable[[str], None], *, at: int | No
         then = clock.now() if at is None else at
         rows = [Row(kind_of(record), OPERATOR, None, then, encoded(record)) for record in records]
         log.append(rows)
+
+
+def _policy(
+    start: Start, model: ModelSettings | None, notify: Callable[[str], None]
+) -> Policy[Any] | None:
+    """Return the policy that is asked for: that of the log, if it has all settings that were given.
+
+    The others may have had another default when the model was begun.
+    """
+    if model is None or start.is_new_model or start.policy_settings is None:
+        return start.policy
+    if type(model.policy) is not type(start.policy) or model.policy == start.policy:
+        return start.policy
+    same = model.policy
+    for setting in start.policy_settings:
+        same = with_setting(same, setting)
+    if bounded(same) != model.policy:
+        return start.policy
+    notify(
+        f"The model of the log goes on as {name_of(same)} {settings_in(same)}. With the settings that are "
+        f"given, a new model would be {name_of(same)} {settings_in(start.policy)}; --new-model begins it."
+    )
+    return same
 
 
 def _differing(start: Start, before: ServiceConfiguration) -> str:

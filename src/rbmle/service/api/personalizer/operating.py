@@ -7,7 +7,7 @@ import msgspec
 
 from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import Policy
-from rbmle.policies.specification import name_of, policy_with, settings_of
+from rbmle.policies.specification import name_of
 from rbmle.service.api.base import Operate
 from rbmle.service.api.faults import RefusedError
 from rbmle.service.api.operations import Operations
@@ -21,6 +21,7 @@ from rbmle.service.api.personalizer.settings import (
 )
 from rbmle.service.api.personalizer.versions import Version
 from rbmle.service.api.personalizer.wire import PolicyBody
+from rbmle.service.learning.model import service_policy, settings_in
 
 
 async def get_configuration(
@@ -101,13 +102,13 @@ take_no_logs = _refusing(
 
 
 def _encoded(policy: Policy[Any]) -> bytes:
-    return msgspec.json.encode(PolicyBody(name_of(policy), settings_of(policy)))
+    return msgspec.json.encode(PolicyBody(name_of(policy), settings_in(policy)))
 
 
 def policy_of(name: str, arguments: str) -> Policy[Any]:
     """Return the policy of learning settings; those of Vowpal Wabbit are of another learner."""
     try:
-        return policy_with(name, arguments)
+        return service_policy(name, arguments)
     except RBMLEError as error:
         raise RefusedError(
             problem(
