@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rbmle import LinUCB, NeuralUCB
+from rbmle import GLMTS, GLMUCB, LinUCB, NeuralUCB
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.core.weighing import inverse_gaps
@@ -26,10 +26,11 @@ def test_slots_are_fewer_where_learning_would_pass_over_all_of_them() -> None:
     assert default_featuriser(default_policy()).bits == 16
     assert default_featuriser(NeuralUCB()).bits == 12  # θ̂ is an average
     assert default_featuriser(LinUCB()).bits == 10
+    assert default_featuriser(GLMUCB()).bits == default_featuriser(GLMTS()).bits == 10
     assert default_featuriser().is_scaled
 
 
-@pytest.mark.parametrize("policy", [LinUCB()])
+@pytest.mark.parametrize("policy", [LinUCB(), GLMUCB()])
 def test_a_linear_policy_says_what_many_slots_cost_and_what_to_do(policy: Policy[Any]) -> None:
     assert ModelSettings(policy=policy, featuriser=Hashing(bits=10)).notice is None
     notice = ModelSettings(policy=policy, featuriser=Hashing(bits=12)).notice
@@ -40,7 +41,7 @@ def test_a_linear_policy_says_what_many_slots_cost_and_what_to_do(policy: Policy
     assert ModelSettings().notice is None
 
 
-@pytest.mark.parametrize("policy", [LinUCB()])
+@pytest.mark.parametrize("policy", [LinUCB(), GLMUCB()])
 def test_a_linear_policy_with_more_slots_than_a_matrix_can_have_is_refused(
     policy: Policy[Any],
 ) -> None:
@@ -50,12 +51,12 @@ def test_a_linear_policy_with_more_slots_than_a_matrix_can_have_is_refused(
 
 def test_a_changed_policy_gets_slots_that_fit_it_and_the_first_one_has_its_own_again() -> None:
     usual = ModelSettings(seed=3)
-    linear = usual.with_policy(LinUCB())
+    linear = usual.with_policy(GLMUCB())
     assert (linear.featuriser.bits, linear.seed) == (10, 3)
     assert linear.with_policy(default_policy()) == usual
     assert usual.with_policy(NeuralUCB()).featuriser == usual.featuriser
     chosen = ModelSettings(featuriser=Hashing(bits=8))
-    assert chosen.with_policy(LinUCB()).featuriser == chosen.featuriser
+    assert chosen.with_policy(GLMUCB()).featuriser == chosen.featuriser
 
 
 def test_a_setting_changes_the_tuned_policy_and_nothing_else_of_it() -> None:

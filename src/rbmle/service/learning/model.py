@@ -12,6 +12,7 @@ from rbmle.core.saving import decode, encode, write
 from rbmle.core.types import Contexts, Encoding
 from rbmle.features import Hashing
 from rbmle.features.json_rows import Offered
+from rbmle.models.generalised_linear import GLM
 from rbmle.models.history import Memory
 from rbmle.models.ridge import Ridge
 from rbmle.policies.outside import made
@@ -69,14 +70,14 @@ def settings_in(policy: Policy[Any]) -> str:
 
 def _has_matrix(policy: Any) -> bool:
     """Return whether a policy keeps a matrix of slots × slots."""
-    return isinstance(getattr(policy, "model", None), Ridge)
+    return isinstance(getattr(policy, "model", None), Ridge | GLM)
 
 
 def default_featuriser(policy: Any = None) -> Hashing:
     """Return how features are read where nothing is said, for a policy or for the default one.
 
     It has fewer slots where the cost of learning grows with them: a policy that averages its walk passes
-    over all that was ever touched, and a linear one over slots × slots.
+    over all that was ever touched, and a linear or generalised linear one over slots × slots.
     """
     if _has_matrix(policy):
         return Hashing(bits=BITS_OF_RIDGES, is_scaled=True)
