@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from rbmle.core.types import Contexts, Indices, Observation
 from rbmle.environments import (
     ALTERATIONS,
     COINS,
+    DEVELOPMENT,
     EVERYDAY,
+    FAMILIES,
+    REPORTED,
     SYNTHETIC,
     Altered,
     BernoulliNoise,
@@ -293,6 +297,72 @@ def test_late_rewards_are_learned_after_their_delay() -> None:
 
 def test_altered_everyday_problems_keep_their_delay() -> None:
     assert problem("everyday-clicks+shift").delay == 50  # type: ignore[attr-defined]  # of this one
+
+
+def test_the_delay_of_an_everyday_problem_can_be_set() -> None:
+    witness = Witness()
+    played(witness, Everyday(family="clicks", late=7), horizon=20)
+    assert len(witness.seen) == 13
+    with pytest.raises(SettingError, match="`late` must be at least 0"):
+        Everyday(family="clicks", late=-1)
+
+
+def test_a_log_is_learned_before_the_first_round() -> None:
+    witness, world = Witness(), Everyday(family="imported")
+    played(witness, world, horizon=60)
+    log = world.log(seed=0)
+    assert log is not None
+    assert len(witness.seen) == len(log.X) + 60 - world.delay
+    np.testing.assert_array_equal([seen.reward for seen in witness.seen[: len(log.X)]], log.rewards)
+    assert Everyday(family="ads").log(seed=0) is None
+
+
+def test_the_old_rule_of_a_log_plays_better_than_chance_but_not_well() -> None:
+    world = Everyday(family="imported")
+    log = world.log(seed=0)
+    assert log is not None
+    drawn = np.bincount(log.arms, minlength=world.arms) / len(log.arms)
+    assert drawn.min() > 0.005  # each arm is tried now and then
+    assert drawn.max() > 0.2
+
+
+def test_a_list_has_a_reward_for_each_place_and_regret_against_the_best_list() -> None:
+    witness, world = Witness(), Everyday(family="lists", late=0)
+    run = played(witness, world, horizon=10)
+    assert len(witness.seen) == 10 * world.shown == 30
+    for t, offer in enumerate(rounds(world, 10)):
+        arms = [int(seen.context.rows.blocks[0]) for seen in witness.seen[3 * t : 3 * t + 3]]
+        assert len(set(arms)) == 3
+        best = np.sort(offer.means)[-3:].sum()
+        assert run.regrets[t] == pytest.approx(best - offer.means[arms].sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("family", ["ads", "playlist", "catalogue"])
+def test_baselines_are_what_uniform_play_and_the_best_fixed_arms_cost(family: str) -> None:
+    world = Everyday(family=family)
+    means = np.array([offer.means for offer in rounds(world, 400)])
+    best = np.sort(means, axis=1)[:, -world.shown :].sum()
+    found = world.baselines(400, seed=0)
+    assert found.uniform == pytest.approx(best - world.shown * means.mean(axis=1).sum())
+    fixed = min(
+        best - means[:, list(arms)].sum() for arms in combinations(range(world.arms), world.shown)
+    )
+    assert found.fixed == pytest.approx(fixed)
+    regret = played(Uniform(), world, horizon=400).final_regret
+    assert regret == pytest.approx(found.uniform, rel=0.2)
+
+
+def test_no_family_is_both_for_choosing_defaults_and_for_judging_them() -> None:
+    assert not DEVELOPMENT.keys() & REPORTED.keys()
+    assert FAMILIES == DEVELOPMENT | REPORTED
+
+
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_no_reward_leaves_the_range_of_its_family(name: str) -> None:
+    low, high = FAMILIES[EVERYDAY[name].family].rewards
+    rewards = np.array([offer.rewards for offer in rounds(EVERYDAY[name], 500)])
+    assert low <= rewards.min()
+    assert rewards.max() <= high
 
 
 def test_an_unknown_family_gets_a_message() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Encoding
-from rbmle.environments.base import Environment, Round, delay_of
+from rbmle.environments.base import Environment, Round, delay_of, shown_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +78,11 @@ class Altered:
     def delay(self) -> int:
         """Return how many rounds are decided before a reward is known."""
         return delay_of(self.world)
+
+    @property
+    def shown(self) -> int:
+        """Return how many arms are played in a round."""
+        return shown_of(self.world)
 
     @property
     def rows(self) -> int | None:

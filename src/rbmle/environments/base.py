@@ -1,10 +1,10 @@
 """What an environment promises: rounds that can be read in any order."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rbmle.core.types import Encoding
 
@@ -22,11 +22,20 @@ class Round:
     means: Float[np.ndarray, " arms"]
 
 
+class LoggedRounds(NamedTuple):
+    """Rounds that were played by somebody else: their contexts, arms and rewards."""
+
+    X: Float[np.ndarray, "rounds features"]
+    arms: Int[np.ndarray, " rounds"]
+    rewards: Float[np.ndarray, " rounds"]
+
+
 class Environment(Protocol):
     """A problem: its rounds are a function of (t, seed).
 
-    An environment whose rewards come late also has `delay`, the number of rounds that are decided before the
-    reward of a round is known.
+    Three members are optional. `delay` is the number of rounds that are decided before the reward of a round
+    is known. `shown` is how many arms are played in a round, as a list, each with a reward of its own.
+    `log(seed)` returns the `LoggedRounds` that are learned before the first round, or None.
     """
 
     @property
@@ -62,3 +71,13 @@ class Environment(Protocol):
 def delay_of(world: Environment) -> int:
     """Return how many rounds are decided before the reward of a round is known; 0 unless it says so."""
     return int(getattr(world, "delay", 0))
+
+
+def shown_of(world: Environment) -> int:
+    """Return how many arms are played in a round; 1 unless it says so."""
+    return int(getattr(world, "shown", 1))
+
+
+def log_of(world: Environment, seed: int) -> LoggedRounds | None:
+    """Return the rounds that are learned before the first; None unless it has some."""
+    return world.log(seed) if hasattr(world, "log") else None

@@ -15,7 +15,7 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.events import unlogged
 from rbmle.core.policy import Policy
 from rbmle.core.types import Decision
-from rbmle.environments.base import Environment, delay_of
+from rbmle.environments.base import Environment, delay_of, log_of, shown_of
 from rbmle.experiments.code import Code, outside_code, own_code
 from rbmle.experiments.versions import versions
 
@@ -114,23 +114,29 @@ class Run:
 def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Run:
     """Play a trial; `report` is called with the rounds played and the regret, now and then.
 
-    Where rewards come late, the last ones come after the last decision, and are not learned.
+    Where rewards come late, the last ones come after the last decision, and are not learned. Where arms are
+    shown as a list, regret is against the list of the best ones. What a log takes to learn is part of the time.
     """
     world = trial.environment
     _compile(trial)
     bandit = _bandit(trial)
-    late, delay = deque[tuple[Decision, float]](), delay_of(world)
+    late, delay, shown = deque[list[tuple[Decision, float]]](), delay_of(world), shown_of(world)
     regrets = np.zeros(trial.horizon, np.float32)
     wall, cpu = time.perf_counter(), time.thread_time()
+    if (log := log_of(world, trial.seed)) is not None:
+        with unlogged():
+            bandit.partial_fit(log.X, log.arms.tolist(), log.rewards)
     for t in range(trial.horizon):
         offer = world.round(t, trial.seed)
-        decision = bandit.decide(offer.x)
-        arm = int(decision.arm)
-        late.append((decision, float(offer.rewards[arm])))
+        decisions = [bandit.decide(offer.x)] if shown == 1 else bandit.rank(offer.x, shown)
+        arms = [int(decision.arm) for decision in decisions]
+        late.append(list(zip(decisions, offer.rewards[arms].tolist(), strict=True)))
         if len(late) > delay:
             with unlogged():
-                bandit.learn(*late.popleft())
-        regrets[t] = offer.means.max() - offer.means[arm]
+                for decision, reward in late.popleft():
+                    bandit.learn(decision, reward)
+        best = offer.means.max() if shown == 1 else np.sort(offer.means)[-shown:].sum()
+        regrets[t] = best - offer.means[arms].sum()
         if report is not None and (t % CHUNK == CHUNK - 1 or t == trial.horizon - 1):
             report(t + 1, float(regrets.sum()))
     return Run(
