@@ -109,15 +109,85 @@ def test_the_terms_of_the_bounds_are_those_of_a_hand() -> None:
     assert confidence_radius(4.0, norm=2.0, ridge=0.25, noise=0.5, delta=np.exp(-0.5)) == (
         pytest.approx(gamma)
     )
-    ga = ga_bound(H, **given, bias=3.0, curvature=(0.5, 0.625))
+    ga = ga_bound(H, **given, bias=3.0, zeta=lambda t: 1e12)
     alphas = 3 * np.sqrt([1, 2, 3, 4])
     assert ga.estimation == pytest.approx(2 * gamma * (2 * 4 * 5) ** 0.5)
-    assert ga.bias == pytest.approx(4 * 6 / 0.625 * 5)
-    assert ga.lack == pytest.approx(0.5 / 4 * gamma**2 * (1 / alphas).sum())
-    assert ga.chance == pytest.approx(np.log(4))
+    assert ga.bias == pytest.approx(4 * 6 * 5)
+    assert ga.lack == pytest.approx(gamma**2 / 4 * (1 / alphas).sum())
+    assert ga.chance == pytest.approx(np.pi**2 / 6)
+    assert ga.early == 0
     assert ga.total == ga.estimation + ga.bias + ga.lack + ga.chance
     pc, radius = pc_bound(H, **given), 0.5 * 5**0.5 + 1
     assert pc.total == pytest.approx(2 * radius * 2 * 10**0.5 + 2 * 10 + 2 * radius**2)
+
+
+def test_a_growing_zeta_and_two_curvatures_cost_what_a_hand_finds() -> None:
+    """T = 4 and D = 5 as above, L_b = 1 and U_b = 2: κ = 2. ζ = 8 = 2κ² in round 1, then 16: c = 16/12.
+
+    1 + κc = 11/3; the bias is at most (11/3) α(4)/L_b · 2D = (11/3) 6 · 10 = 220.
+    """
+    H = 0.25 * (np.e - 1) * np.eye(4)
+    gamma = 0.5 * 6**0.5 + 1
+    ga = ga_bound(
+        H,
+        rounds=4,
+        norm=2.0,
+        noise=0.5,
+        delta=np.exp(-0.5),
+        ridge=0.25,
+        bias=3.0,
+        curvature=(1.0, 2.0),
+        zeta=lambda t: 8.0 if t < 2 else 16.0,
+    )
+    assert ga.early == 1
+    assert ga.estimation == pytest.approx(11 / 3 * gamma * (3 * 10) ** 0.5)
+    assert ga.bias == pytest.approx(220)
+    late = 1 / (3 * np.sqrt([2, 3, 4]))
+    assert ga.lack == pytest.approx(2 / 4 * 4 / 3 * gamma**2 * late.sum())
+    assert ga.total == pytest.approx(ga.estimation + ga.bias + ga.lack + ga.chance + 1)
+
+
+def test_a_multiple_of_a_likelihood_has_the_same_bound() -> None:
+    """ℓ_λ + α f and a multiple of it choose alike: λ and α are multiplied with L_b and U_b."""
+    H = ntk(np.ones((20, 1)), blocks=np.tile([0, 1], 10))
+
+    def bound(factor: float) -> float:
+        curvature = (0.8 * factor, factor)
+        found = ga_bound(
+            H, rounds=10, norm=1.0, ridge=0.1 * factor, bias=0.3 * factor, curvature=curvature
+        )
+        return found.total
+
+    assert bound(0.1) == pytest.approx(bound(1.0))
+    assert bound(0.5) == pytest.approx(bound(1.0))
+    assert bound(3.0) == pytest.approx(bound(1.25))  # with L_b = 1, the smallest that will do
+
+
+def test_equation_7_of_the_proof_holds_only_with_its_constants_swapped() -> None:
+    """One dimension, Z̄ = 1 and U_t = L_b = ½, U_b = ⅝: for g = 1 and g* = 0 the left side is 2."""
+    L_b, U_b, g, best = 0.5, 0.625, 1.0, 0.0
+    left = g**2 / L_b - best**2 / L_b
+    assert left == 2.0
+    assert g**2 / U_b - best**2 / L_b == 1.6  # as printed: 2 ≤ 1.6 is false
+    for curvature in (L_b, 0.55, U_b):
+        for g, best in ((1.0, 0.0), (0.0, 1.0), (0.7, 0.4)):
+            left = g**2 / curvature - best**2 / curvature
+            assert left <= g**2 / L_b - best**2 / U_b + 1e-12
+
+
+def test_the_completed_square_keeps_a_factor_that_the_proof_drops() -> None:
+    """e = 1, y = 0, α = 1, L_b = U_b = 1, ζ = 2: Ψ(x) = x − x²/2 has the maximum ½, and the proof ¼."""
+    x = np.linspace(-5, 5, 100_001)
+    assert (x + (1 / 2 - 1) * x**2).max() == pytest.approx(1 / 2)
+    printed, factor = 1 / 4, 2 / (2 - 1)  # e² L_b/(4α), and ζ/(ζ − 1)
+    assert printed * factor == 1 / 2
+    for L, U, zeta, alpha, e, y in ((1.0, 1.0, 3.0, 0.5, 0.3, 0.8), (0.8, 1.0, 5.0, 2.0, 1.0, 0.1)):
+        c = zeta / (zeta - (U / L) ** 2)
+        psi = (e + 2 * alpha * y / L) * x + alpha * (U / (L**2 * zeta) - 1 / U) * x**2
+        round_12 = e * y + alpha * y**2 / L + psi.max()
+        kappa = U / L
+        bound = (1 + kappa * c) * (e * y + alpha * y**2 / L) + U * c * e**2 / (4 * alpha)
+        assert round_12 == pytest.approx(bound, rel=1e-6)
 
 
 def test_the_bound_says_nothing_wherever_assumption_1_holds() -> None:

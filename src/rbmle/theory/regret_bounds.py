@@ -1,6 +1,7 @@
-"""The regret bounds of Theorems 1 and 2, with the constants that their proofs give them."""
+"""The regret bounds of Theorems 1 and 2, with the constants of their proofs once these are corrected."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,13 @@ from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
 from rbmle.core.numbers import check_positive
+
+LATE = 2.0  # times κ²: from this ζ(t) on the completed square costs at most a factor of 2
+
+
+def one_plus_log(t: int) -> float:
+    """Return ζ(t) = 1 + log t, the paper's example."""
+    return 1 + math.log(t)
 
 
 def reward_norm(h: Float[np.ndarray, " n"], H: Float[np.ndarray, "n n"]) -> float:
@@ -41,11 +49,12 @@ class RegretBound:
     bias: float  # what a bias that is too large costs
     lack: float  # what a bias that is too small costs
     chance: float  # of the event that the rest does not hold
+    early: float = 0.0  # rounds in which ζ(t) is still too small, each of which costs 1
 
     @property
     def total(self) -> float:
         """Return the bound."""
-        return self.estimation + self.bias + self.lack + self.chance
+        return self.estimation + self.bias + self.lack + self.chance + self.early
 
     @property
     def is_vacuous(self) -> bool:
@@ -63,27 +72,48 @@ def ga_bound(
     noise: float = 0.5,
     delta: float = 0.05,
     curvature: tuple[float, float] = (1.0, 1.0),
+    zeta: Callable[[int], float] = one_plus_log,
 ) -> RegretBound:
-    """Return the bound of Theorem 1 for α(t) = bias · √t.
+    """Return the bound of Theorem 1 for α(t) = bias · √t, by a corrected form of its proof.
 
-    2 γ̄_T √(2T D) + (4 α(T)/U_b) D + (L_b/4) γ̄_T² Σ 1/α(t) + log T, with D = log det(I + H/λ) + 1. The last line
-    of the appendix has other constants in three of these, which do not follow from its others: docs/theory.md.
+    With κ = U_b/L_b, c(t) = ζ(t)/(ζ(t) − κ²) and D = log det(I + H/λ) + 1, a round with ζ(t) > 2κ² costs
+    at most
+
+        (1 + κ c) γ̄ y + (1 + κ c) (α/L_b) y² + (U_b c/(4α)) γ̄²,    y = ‖g(x_t)/√m‖_{Z̄⁻¹},    Σ min{y², 1} ≤ 2D,
+
+    any other round 1, and the event that this does not hold π²/6 in all. With U_b = L_b and c = 1 the first
+    three are 2 γ̄ √(2T D), (4 α(T)/L_b) D and (L_b/4) γ̄² Σ 1/α(t). docs/theory.md says where the printed
+    proof differs.
+
+    The proof needs L_b ≤ 1 ≤ U_b, as the ridge has the curvature λ whatever b″ is. A likelihood for which this
+    does not hold is multiplied by a number, and λ and α with it, which leaves every choice as it is.
     """
-    D = _log_determinant(H, rounds, ridge) + 1
     L_b, U_b = curvature
     if not 0 < L_b <= U_b or not 0 < bias < math.inf:
         raise SettingError(
             f"`curvature` must be 0 < L_b ≤ U_b, and `bias` positive, got {curvature} and {bias}; a "
             "Bernoulli likelihood has L_b > 0 only where f is bounded, see `curvature_bounds`"
         )
+    factor = 1 / min(max(1.0, L_b), U_b)  # of the likelihood, so that L_b ≤ 1 ≤ U_b
+    L_b, U_b, ridge, bias = (factor * each for each in (L_b, U_b, ridge, bias))
+    kappa = U_b / L_b
+    D = _log_determinant(H, rounds, ridge) + 1
     gamma = confidence_radius(D - 1, norm=norm, ridge=ridge, noise=noise, delta=delta)
-    alphas = bias * np.sqrt(np.arange(1, rounds + 1))
+    times = np.arange(1, rounds + 1)
+    zetas = np.array([zeta(int(t)) for t in times])
+    is_late = zetas > LATE * kappa**2
+    alphas, zetas = bias * np.sqrt(times[is_late]), zetas[is_late]
+    c = zetas / (zetas - kappa**2)
+    # A term a·y or a·y² above 1 counts as 1, so that a below 1 counts as 1 too.
+    linear = np.maximum((1 + kappa * c) * gamma, 1)
+    square = np.maximum((1 + kappa * c) * alphas / L_b, 1)
     return RegretBound(
         rounds=rounds,
-        estimation=2 * gamma * math.sqrt(2 * rounds * D),
-        bias=4 * float(alphas[-1]) / U_b * D,
-        lack=L_b / 4 * gamma**2 * float((1 / alphas).sum()),
-        chance=math.log(rounds),
+        estimation=math.sqrt(float((linear**2).sum()) * 2 * D),
+        bias=float(square.max(initial=0.0)) * 2 * D,
+        lack=U_b / 4 * gamma**2 * float((c / alphas).sum()),
+        chance=math.pi**2 / 6,
+        early=float(rounds - is_late.sum()),
     )
 
 
