@@ -290,6 +290,11 @@ def test_a_faithful_table_has_policies_as_printed(tmp_path: Path) -> None:
     assert ga == NeuralRBMLEGA.as_printed(bias=ga.bias)
     assert pc == NeuralRBMLEPC.as_printed(bias=pc.bias)
     assert plan.policy("lin-rbmle", "mushroom").growth(9) == 3.0
+    warm = replace(plan, is_warm=True)
+    names = {each.name: each.policy for each in warm.compared(("mushroom",))}
+    ga = names["neural-rbmle-ga (warm)"]
+    assert ga == NeuralRBMLEGA.as_printed(bias=ga.bias, objective="mean", warm=True)
+    assert "lin-rbmle" in names
 
 
 def test_the_constant_of_each_likelihood_is_tuned_by_itself(tmp_path: Path) -> None:
@@ -418,6 +423,7 @@ def test_mistakes_get_a_message(tmp_path: Path) -> None:
         ["reproduce", "table-9"],
         ["reproduce", "table-1", "--quick", "--tuned", str(tmp_path / "missing.json")],
         ["reproduce", "bakeoff", "--faithful"],
+        ["reproduce", "table-1", "--quick", "--warm"],
         ["reproduce", "table-3", "--seeds", "1"],
         ["reproduce", "table-1", "--quick", "--dataset", "nowhere"],
         ["tune", "--dataset", "mushroom", "--policy", "uniform"],

@@ -69,6 +69,28 @@ def test_pc_as_printed_is_algorithm_2_with_the_diagonal_of_Z() -> None:
     np.testing.assert_allclose(bandit.decide(x).indices, expected, rtol=1e-9)
 
 
+def test_on_the_mean_and_warm_a_round_ascends_from_the_last_estimate() -> None:
+    """J steps of η on ℓ_λ/t from θ̂ of the round before; an arm's ascent starts from θ̂ too."""
+    bias = 0.1
+    bandit = played(small(NeuralRBMLEGA.as_printed(bias=bias, objective="mean", warm=True)))
+    start, X, r = history(bandit)
+    hat = start
+    for t in range(1, ROUNDS + 1):
+        hat = ascended(start, X[:t], r[:t], origin=hat, rate=ETA / t)
+    x = paired(ROUNDS)
+    alpha, zeta = bias * (ROUNDS + 1) ** 0.5, 1 + np.log(ROUNDS + 1)
+    expected = []
+    for arm in range(ARMS):
+        arm_x = placed(x, arm)
+        theta = ascended(start, X, r, arm_x, alpha, origin=hat, rate=ETA / ROUNDS)
+        gain = likelihood(theta, start, X, r) - likelihood(hat, start, X, r)
+        expected.append(value(theta, arm_x) + gain / (alpha * zeta))
+    np.testing.assert_allclose(bandit.decide(x).indices, expected, rtol=1e-9)
+    pc = NeuralRBMLEPC.as_printed(objective="mean", warm=True)
+    assert pc.model == NeuralRBMLEGA.as_printed(objective="mean", warm=True).model
+    assert pc.model.training == FullBatch(steps=100, rate=0.001, objective="mean", warm=True)
+
+
 def test_the_mixture_of_figure_2_is_the_papers_sum_of_two_likelihoods() -> None:
     """−½(f − r)² + r f − log(1 + eᶠ), whose slope in f is 2r − f − σ(f)."""
     policy = with_likelihood(small(NeuralRBMLEGA.as_printed(bias=0.1)), Mixture())
@@ -156,15 +178,17 @@ def ascended(
     towards: np.ndarray | None = None,
     alpha: float = 0.0,
     slope: Any = lambda f, reward: reward - f,
+    origin: Theta | None = None,
+    rate: float = ETA,
 ) -> Theta:
-    """Return θ after J steps of η on ℓ_λ + α f(x), from θ₀."""
-    first, output = start
+    """Return θ after J steps of η on ℓ_λ + α f(x), from θ₀ or another origin."""
+    first, output = start if origin is None else origin
     for _ in range(J):
         at = (first, output)
         steps = [(x, slope(value(at, x), reward)) for x, reward in zip(X, r, strict=True)]
         steps += [] if towards is None else [(towards, alpha)]
         parts = [(weight * d, weight * e) for x, weight in steps for d, e in [gradient(at, x)]]
         ups = [sum(both) for both in zip(*parts, strict=True)]
-        first = first + ETA * (ups[0] - WIDTH * LAMBDA * (first - start[0]))
-        output = output + ETA * (ups[1] - WIDTH * LAMBDA * (output - start[1]))
+        first = first + rate * (ups[0] - WIDTH * LAMBDA * (first - start[0]))
+        output = output + rate * (ups[1] - WIDTH * LAMBDA * (output - start[1]))
     return first, output

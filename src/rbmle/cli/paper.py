@@ -32,6 +32,13 @@ RESULTS = Path("results")
 Faithful = Annotated[
     bool, typer.Option("--faithful", help="Policies as printed: slow, see docs/differences.md.")
 ]
+Warm = Annotated[
+    bool,
+    typer.Option(
+        "--warm",
+        help="With --faithful: ascend the mean from the last estimate, not the sum from θ₀.",
+    ),
+]
 
 
 @app.command()
@@ -48,6 +55,7 @@ def reproduce(
         Path | None, typer.Option(help="Constants that rbmle tune wrote; else those that ship.")
     ] = None,
     faithful: Faithful = False,
+    warm: Warm = False,
     policy: Annotated[str, typer.Option(help="Policies, with commas between; else all.")] = "",
     dataset: Annotated[str, typer.Option(help="Datasets, with commas between; else all.")] = "",
     seeds: Annotated[int, typer.Option(min=0, help="Trials of each; 0: as many as usual.")] = 0,
@@ -73,6 +81,7 @@ def reproduce(
             "--faithful, --dataset and --rounds are for a table or figure of the paper; leave them out "
             f"for {study}"
         )
+    _check_warm(faithful, warm)
     if (policy or seeds) and study not in STUDIES:
         raise SettingError(
             f"--policy and --seeds are for one study of policies; leave them out for {study}"
@@ -83,6 +92,7 @@ def reproduce(
         data_dir=data_dir,
         tuned=constants,
         is_faithful=faithful,
+        is_warm=warm,
         policies=policy,
         only=tuple(listed(dataset)),
         count=seeds,
@@ -115,6 +125,7 @@ def tune(
         str, typer.Option(help="A table or figure: the constant of all that it compares.")
     ] = "",
     faithful: Faithful = False,
+    warm: Warm = False,
     grid: Annotated[
         str | None, typer.Option(help="A setting and what to try: exploration=0.01,0.1,1.")
     ] = None,
@@ -142,6 +153,7 @@ def tune(
     from rbmle.studies.tuning import choices, edges, grid_tables, grids, tuning_trials
 
     console = Console()
+    _check_warm(faithful, warm)
     path = out / "tuned.json"
     known = Tuned.read(path) if path.exists() else Tuned()
     if study:
@@ -154,6 +166,7 @@ def tune(
             preprocessing=PAIRED if faithful else preprocess,
             data_dir=data_dir,
             is_faithful=faithful,
+            is_warm=warm,
             policies="" if policy == "paper" else policy,
             only=tuple(listed(dataset)),
         )
@@ -223,6 +236,12 @@ def report(
     for text in (note, f"The report is in {path}."):
         if text:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _check_warm(faithful: bool, warm: bool) -> None:
+    """Raise SettingError for --warm without --faithful."""
+    if warm and not faithful:
+        raise SettingError("--warm is one reading of the paper as printed; give --faithful too")
 
 
 def _of_study(

@@ -48,9 +48,15 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
             raise SettingError(f"`rule` must be 'likelihood' or 'estimate', got {self.rule!r}")
 
     @staticmethod
-    def as_printed(*, bias: float = 0.1) -> "NeuralRBMLEGA":
-        """Return Algorithm 1 to the letter, with the constants of the appendix; ν is of its grid."""
-        return NeuralRBMLEGA(model=printed_model(), bias=bias, is_scaled=False, is_bounded=False)
+    def as_printed(
+        *, bias: float = 0.1, objective: Literal["sum", "mean"] = "sum", warm: bool = False
+    ) -> "NeuralRBMLEGA":
+        """Return Algorithm 1 with the constants of the appendix; ν is one of its grid.
+
+        The defaults read the paper literally: steps on ℓ_λ, from θ₀. See `printed_model` for the other reading.
+        """
+        model = printed_model(objective=objective, warm=warm)
+        return NeuralRBMLEGA(model=model, bias=bias, is_scaled=False, is_bounded=False)
 
     @property
     def learner(self) -> Biased:

@@ -1,7 +1,7 @@
 """NeuralRBMLE-PC: reward-biased maximum likelihood by parameter correction, Algorithm 2 of the paper."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -32,9 +32,14 @@ class NeuralRBMLEPC(ModelPolicy[TangentState]):
         check_finite("bias", self.bias)
 
     @staticmethod
-    def as_printed(*, bias: float = 0.001) -> "NeuralRBMLEPC":
-        """Return Algorithm 2 with the constants of the appendix, Z by its diagonal; ν is of its grid."""
-        return NeuralRBMLEPC(model=printed_model(), bias=bias)
+    def as_printed(
+        *, bias: float = 0.001, objective: Literal["sum", "mean"] = "sum", warm: bool = False
+    ) -> "NeuralRBMLEPC":
+        """Return Algorithm 2 with the constants of the appendix, Z by its diagonal; ν is one of its grid.
+
+        The defaults read the paper literally: steps on ℓ_λ, from θ₀. See `printed_model` for the other reading.
+        """
+        return NeuralRBMLEPC(model=printed_model(objective=objective, warm=warm), bias=bias)
 
     @property
     def learner(self) -> Tangent:

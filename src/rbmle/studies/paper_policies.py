@@ -53,12 +53,16 @@ def as_studied(policy: Any, preprocessing: str) -> Any:
     return replace(policy, model=replace(policy.model, alarm=0.0))
 
 
-def as_printed(policy: Any) -> Any:
-    """Return a policy with the learner of the paper, and α(t) = ν√t."""
+def as_printed(policy: Any, *, is_warm: bool = False) -> Any:
+    """Return a policy with the learner of the paper, and α(t) = ν√t.
+
+    Read literally, a network ascends ℓ_λ from θ₀ in each round; with `is_warm` it ascends ℓ_λ/t from θ̂.
+    """
     if not isinstance(policy.model, Regression):
         model = replace(policy.model, alarm=0.0)
         return replace(policy, model=model, growth=Power(exponent=0.5))
-    policy = replace(policy, model=printed_model())
+    model = printed_model(objective="mean", warm=True) if is_warm else printed_model()
+    policy = replace(policy, model=model)
     if isinstance(policy, NeuralRBMLEGA):
         return replace(policy, is_scaled=False, is_bounded=False)
     return policy

@@ -9,6 +9,7 @@ from rbmle.core.errors import SettingError
 from rbmle.environments import Classification
 from rbmle.experiments.summary import Summary
 from rbmle.experiments.trial import Trial
+from rbmle.models.regression import Regression
 from rbmle.studies.contender import Contender
 from rbmle.studies.paper_policies import (
     GRIDS,
@@ -24,6 +25,7 @@ from rbmle.studies.published import DATASETS, HORIZONS
 from rbmle.studies.tuned import GRID, Data, Tuned
 
 PAIRED = "paired"  # the preprocessing of policies as printed
+WARM = "warm"  # how networks are named that ascend ℓ_λ/t from θ̂
 SEEDS = 10
 QUICK_DATASETS = ("adult", "magic", "mushroom", "shuttle")  # those that ship with the package
 QUICK_SEEDS, QUICK_ROUNDS = 2, 1000
@@ -38,6 +40,7 @@ class Plan:
     data_dir: Path | None = None
     tuned: Tuned = field(default_factory=Tuned.shipped)
     is_faithful: bool = False  # policies as printed, see `printed_model`
+    is_warm: bool = False  # printed networks ascend ℓ_λ/t from θ̂, not ℓ_λ from θ₀
     policies: str = ""  # with commas between; empty: all of the study
     only: tuple[str, ...] = ()  # datasets; none: all of the study
     count: int = 0  # seeds; 0: as many as usual
@@ -125,8 +128,10 @@ class Plan:
         return [
             self.tuned_to(
                 Contender(
-                    name=name,
-                    key=name if rate == RATES[0] else f"{name} (rate {rate:g})",
+                    name=self._named(name, policy),
+                    key=self._named(name, policy)
+                    if rate == RATES[0]
+                    else f"{name} (rate {rate:g})",
                     dataset=dataset,
                     policy=policy if rate == RATES[0] else at_rate(policy, rate),
                     values=PRINTED_GRID if self.is_faithful else GRIDS.get(name, GRID),
@@ -141,7 +146,14 @@ class Plan:
     def policy(self, name: str, dataset: str) -> Any:
         """Return a policy as the paper has it, with its tuned constant."""
         policy = self.tuned.policy(name, dataset, self.preprocessing)
-        return as_printed(policy) if self.is_faithful else as_studied(policy, self.preprocessing)
+        if self.is_faithful:
+            return as_printed(policy, is_warm=self.is_warm)
+        return as_studied(policy, self.preprocessing)
+
+    def _named(self, name: str, policy: Any) -> str:
+        """Return a policy's name, with the reading of the paper if that is not the literal one."""
+        is_read_otherwise = self.is_warm and isinstance(policy.model, Regression)
+        return f"{name} ({WARM})" if is_read_otherwise else name
 
     def _tuned_regret(self, contender: Contender) -> float:
         """Return the regret by which the constant of a contender was chosen; infinity if none was."""
