@@ -1,5 +1,7 @@
 """`rbmle serve` and `rbmle key`: what they print, and what they leave behind."""
 
+import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rbmle.cli.serving import _welcome
+from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.settings import Settings
 
 MAIN = "import sys; from rbmle.cli import main; sys.argv[0] = 'rbmle'; main()"
@@ -46,3 +49,24 @@ def test_the_greeting_shows_no_password(capsys: pytest.CaptureFixture[str]) -> N
     assert "its log is in postgresql://me:***@db.example/x" in printed
     assert "s3cret" not in printed
     assert "s3cret" not in repr(settings.start())
+
+
+@pytest.mark.parametrize("first", [None, "a-key-from-the-environment"])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_the_line_to_try_has_a_key_that_works(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    first: str | None,
+    is_known: bool,
+) -> None:
+    folder = tmp_path / "my data"
+    ring = KeyRing(folder / "keys.json", first)
+    _welcome(Settings(data=str(folder)), "http://127.0.0.1:8080")
+    (command,) = re.findall(r"\$\((rbmle key .*?)\)", capsys.readouterr().err)
+    monkeypatch.delenv("RBMLE_KEY", raising=False)
+    if first is not None and is_known:
+        monkeypatch.setenv("RBMLE_KEY", first)
+    for words in (shlex.split(command), ["rbmle", "key", "--data", str(folder)]):
+        printed = rbmle([sys.executable, "-c", MAIN, *words[1:]]).stdout.strip()
+        assert ring.scope_of(printed) is (Scope.DECIDE if "decide" in words else Scope.ADMIN)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from rbmle.service.settings import Settings
 
 TRY = (
-    'curl -H "Authorization: Bearer $(rbmle key --data {data})" {address}/v1/rank -d \'{{"context": '
-    '{{"time": "morning"}}, "actions": [{{"id": "tea"}}, {{"id": "coffee"}}]}}\''
+    'curl -H "Authorization: Bearer $(rbmle key --scope decide --data {data})" {address}/v1/rank '
+    '-d \'{{"context": {{"time": "morning"}}, "actions": [{{"id": "tea"}}, {{"id": "coffee"}}]}}\''
 )
 
 
@@ -127,13 +128,15 @@ def _welcome(settings: "Settings", address: str) -> None:
     line = TRY
     if settings.no_keys:
         lines.append("Keys are off: anyone on this machine may call it.")
-        line = TRY.replace('-H "Authorization: Bearer $(rbmle key --data {data})" ', "")
+        line = TRY.replace(
+            '-H "Authorization: Bearer $(rbmle key --scope decide --data {data})" ', ""
+        )
     else:
         lines.append(
             f"Keys are in {settings.keys_path}, readable by you alone; `rbmle key` prints one."
         )
     lines.append(f"Dashboard: {address}/dashboard")
-    lines.append(f"Try it: {line.format(data=settings.data, address=address)}")
+    lines.append(f"Try it: {line.format(data=quote(settings.data), address=address)}")
     _tell("\n".join(lines))
 
 
@@ -141,11 +144,15 @@ def _welcome(settings: "Settings", address: str) -> None:
 def key(
     data: Annotated[Path, typer.Option(help="Folder of the service.")] = Path("rbmle-data"),
     scope: Annotated[str, typer.Option(help="admin, decide or read.")] = "admin",
-    place: Annotated[str, typer.Option(help="primary or secondary.")] = "primary",
-    rotate: Annotated[bool, typer.Option(help="Make it new first; the other one stays.")] = False,
+    place: Annotated[
+        str | None, typer.Option(help="primary or secondary; else one that works.")
+    ] = None,
+    rotate: Annotated[
+        bool, typer.Option(help="Make it new first, the primary one if none is named.")
+    ] = False,
 ) -> None:
     """Print a key of a service; a running one follows at once when it is made new."""
-    from rbmle.service.access.keys import KeyRing, Place, Scope
+    from rbmle.service.access import keys
     from rbmle.service.settings import KEYS_FILE
 
     path = data / KEYS_FILE
@@ -153,19 +160,19 @@ def key(
         raise SettingError(
             f"there are no keys in {data}; rbmle serve makes them at its first start"
         )
-    if scope.upper() not in Scope.__members__ or place.upper() not in Place.__members__:
+    places = keys.Place.__members__
+    if scope.upper() not in keys.Scope.__members__ or (place and place.upper() not in places):
         raise SettingError(
-            f"there is no {place} {scope} key; a scope is admin, decide or read, and a place primary "
+            f"there is no {place or ''} {scope} key; a scope is admin, decide or read, and a place primary "
             "or secondary"
         )
-    which, where = Scope[scope.upper()], Place[place.upper()]
-    ring = KeyRing(path, os.environ.get("RBMLE_KEY"))
-    keys = ring.rotate(which, where) if rotate else ring.keys
-    if which not in keys.pairs:
-        raise SettingError(
-            f"{path} is from before {scope} keys, and cannot be written; make it writable"
-        )
-    typer.echo(getattr(keys.pairs[which], where.value))
+    which, where = keys.Scope[scope.upper()], keys.Place[place.upper()] if place else None
+    if rotate:
+        where = where or keys.Place.PRIMARY
+        found = keys.rotate(path, which, where)
+    else:
+        found = keys.load_keys(path)
+    typer.echo(found.key(which, where, os.environ.get("RBMLE_KEY")))
 
 
 def _tell(message: str) -> None:

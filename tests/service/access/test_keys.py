@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,50 @@ def test_the_key_of_the_environment_is_the_first_and_stays_out_of_the_file(tmp_p
     assert ring.scope_of(FIRST) is Scope.ADMIN
     with pytest.raises(KeysError, match="given at the start"):
         ring.rotate(Scope.ADMIN, Place.PRIMARY)
+
+
+def test_services_that_are_given_the_same_key_share_all_keys(tmp_path: Path) -> None:
+    here, there = (KeyRing(tmp_path / name / "keys.json", first=FIRST) for name in ("a", "b"))
+    assert all_of(here.keys) == all_of(there.keys)
+    assert len(set(all_of(here.keys))) == 6
+    assert all(there.scope_of(key) is here.scope_of(key) for key in all_of(here.keys))
+    assert all(len(key) >= 40 for key in all_of(here.keys) if key != FIRST)
+    other = KeyRing(tmp_path / "c" / "keys.json", first=FIRST + "!")
+    assert not set(all_of(other.keys)) & set(all_of(here.keys))
+
+
+def test_another_first_key_ends_all_keys_but_those_that_were_rotated(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    ring = KeyRing(path, first=FIRST)
+    ring.rotate(Scope.READ, Place.PRIMARY)
+    before = ring.keys
+    after = KeyRing(path, first=FIRST + "!")
+    kept = set(all_of(before)) & set(all_of(after.keys))
+    assert kept == {before.read.primary}
+    assert KeyRing(path, first=FIRST + "!").keys == after.keys
+    assert ring.scope_of(before.read.secondary) is None  # where it still runs, too
+
+
+def test_keys_of_a_file_from_before_stay_beside_a_first_key(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    random = KeyRing(path).keys
+    given = KeyRing(path, first=FIRST).keys
+    assert given == replace(random, given=given.given, admin=replace(random.admin, primary=FIRST))
+    assert KeyRing(path).keys == random
+    assert load_keys(path) == random
+
+
+def test_a_key_that_is_printed_works_whether_the_first_key_is_known_or_not(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    for first in (FIRST, None, FIRST):
+        ring = KeyRing(path, first=first)
+        for known in (FIRST, FIRST + "!", None):
+            for scope in Scope:
+                assert ring.scope_of(load_keys(path).key(scope, given=known)) is scope
+    assert load_keys(path).key(Scope.ADMIN, given=FIRST) == FIRST
+    assert load_keys(path).key(Scope.ADMIN, Place.PRIMARY, FIRST) == FIRST
+    with pytest.raises(KeysError, match="set the same RBMLE_KEY here"):
+        load_keys(path).key(Scope.ADMIN, Place.PRIMARY)
 
 
 @pytest.mark.parametrize(

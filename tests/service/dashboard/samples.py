@@ -33,6 +33,7 @@ class Keys:
 
     def __init__(self, key: str) -> None:
         self.key = key
+        self.path = Path("data/keys.json")
 
     def scope_of(self, presented: str) -> Scope | None:
         return Scope.READ if presented == self.key else None

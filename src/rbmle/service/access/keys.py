@@ -1,10 +1,17 @@
-"""Keys of clients: two for each scope, so that one serves while the other is changed."""
+"""Keys of clients: two for each scope, so that one serves while the other is changed.
 
+A key that is given at the start stands for the primary admin key, and all others are derived from it. So
+services that are given the same key share all keys, wherever their files are.
+"""
+
+import base64
 import hashlib
+import hmac
 import os
 import re
 import secrets
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -58,6 +65,31 @@ class Keys:
     admin: KeyPair
     read: KeyPair
     decide: KeyPair | None = None  # None: the file is older than this scope, and cannot be written
+    given: str = field(
+        default="", repr=False
+    )  # what the key that was given can be recognised by; it is in no file
+    derived: tuple[str, ...] = ()  # the places of keys that are derived from it, as "read.primary"
+
+    def key(self, scope: Scope, place: Place | None = None, given: str | None = None) -> str:
+        """Return a key that the service takes, or raise KeysError; `given` is the one that it may know.
+
+        Without a place, it is the secondary one where the primary one is given and not known.
+        """
+        if scope not in self.pairs:
+            raise KeysError(
+                f"there are no {scope.value} keys yet; start the service, which makes them"
+            )
+        is_given = bool(self.given) and scope is Scope.ADMIN and place is not Place.SECONDARY
+        if is_given and given is not None and fingerprint(given) == self.given:
+            return given
+        if is_given and place is Place.PRIMARY:
+            raise KeysError(
+                "the primary admin key was given at the start and is in no file; set the same RBMLE_KEY here, "
+                "or take the secondary one"
+            )
+        if place is None:
+            place = Place.SECONDARY if is_given else Place.PRIMARY
+        return str(getattr(self.pairs[scope], place.value))
 
     @property
     def pairs(self) -> dict[Scope, KeyPair]:
@@ -76,31 +108,65 @@ class Keys:
     def rotated(self, scope: Scope, place: Place) -> "Keys":
         """Return keys of which one is new."""
         pair = self.pairs.get(scope) or _fresh_pair()
-        return replace(self, **{scope.value: replace(pair, **{place.value: _fresh()})})
+        others = tuple(name for name in self.derived if name != _name(scope, place))
+        pairs = self.pairs | {scope: replace(pair, **{place.value: _fresh()})}
+        return _keys(pairs, self.given, others)
+
+    def completed(self, given: str | None) -> "Keys":
+        """Return keys of all scopes, of which those that are derived are derived from the key that is given."""
+        if given is None:
+            return replace(self, given="", decide=self.decide or _fresh_pair())
+        derived = self.derived
+        if self.decide is None:
+            derived += tuple(_name(Scope.DECIDE, place) for place in Place)
+        mark = fingerprint(given)
+        if (self.given, self.derived) == (mark, derived):
+            return self
+        pairs = {scope: self.pairs.get(scope) or _fresh_pair() for scope in Scope}
+        for (scope, place), key in _derived(given).items():
+            if _name(scope, place) in derived:
+                pairs[scope] = replace(pairs[scope], **{place.value: key})
+        return _keys(pairs, mark, derived)
+
+
+def _keys(pairs: Mapping[Scope, KeyPair], given: str, derived: tuple[str, ...]) -> Keys:
+    return Keys(
+        admin=pairs[Scope.ADMIN],
+        read=pairs[Scope.READ],
+        decide=pairs.get(Scope.DECIDE),
+        given=given,
+        derived=derived,
+    )
 
 
 class KeyRing:
     """The keys in a file; what is written to it holds from the next request on.
 
-    A first key that is given stands before the primary admin key of the file, which is then no key.
+    A first key that is given stands before the primary admin key of the file, which is then no key, and in a
+    new file all others are derived from it.
     """
 
     def __init__(self, path: Path, first: str | None = None) -> None:
         if first is not None:
             _check(first, "the first key")
-        self.path = path
+        self._path = path
         self._first = first
         self._stamp: tuple[int, int, int] | None = None
         if not path.exists():
-            save_keys(path, make_keys())
-        elif (found := load_keys(path)).decide is None:
+            save_keys(path, make_keys(first))
+        elif (found := load_keys(path)) != (completed := found.completed(first)):
             with suppress(OSError):  # a file that nobody may write has the keys that it has
-                save_keys(path, replace(found, decide=_fresh_pair()))
+                save_keys(path, completed)
         self._read()
 
     def __repr__(self) -> str:
         """Return where the keys are, and not what they are."""
-        return f"KeyRing({str(self.path)!r})"
+        return f"KeyRing({str(self._path)!r})"
+
+    @property
+    def path(self) -> Path:
+        """Return the file."""
+        return self._path
 
     def scope_of(self, presented: str) -> Scope | None:
         """Return what a key allows now; None for nothing."""
@@ -123,32 +189,45 @@ class KeyRing:
 
     def rotate(self, scope: Scope, place: Place) -> Keys:
         """Make one key new, in the file first, and return all."""
-        if self._first is not None and (scope, place) == (Scope.ADMIN, Place.PRIMARY):
-            raise KeysError(
-                "the primary admin key was given at the start; give another one there, or rotate the secondary"
-            )
-        save_keys(self.path, load_keys(self.path).rotated(scope, place))
+        rotate(self._path, scope, place)
         self._read()
         return self._keys
 
     def _refresh(self) -> None:
         """Read the file again if it has changed."""
         with suppress(OSError, KeysError):
-            if _stamp(self.path) != self._stamp:
+            if _stamp(self._path) != self._stamp:
                 self._read()
 
     def _read(self) -> None:
-        stamp = _stamp(self.path)
-        keys = load_keys(self.path)
+        stamp = _stamp(self._path)
+        keys = load_keys(self._path)
         self._stamp = stamp
         if self._first is not None:
             keys = replace(keys, admin=replace(keys.admin, primary=self._first))
         self._keys, self._scopes = keys, keys.scopes()
 
 
-def make_keys() -> Keys:
-    """Return new keys; unlike all other randomness, nobody can make these again."""
-    return Keys(admin=_fresh_pair(), read=_fresh_pair(), decide=_fresh_pair())
+def make_keys(given: str | None = None) -> Keys:
+    """Return new keys. Unlike all other randomness, nobody can make these again, unless a key is given."""
+    keys = Keys(admin=_fresh_pair(), read=_fresh_pair(), decide=_fresh_pair())
+    if given is None:
+        return keys
+    places = [_name(scope, place) for scope in Scope for place in Place]
+    places.remove(_name(Scope.ADMIN, Place.PRIMARY))
+    return replace(keys, derived=tuple(places)).completed(given)
+
+
+def rotate(path: Path, scope: Scope, place: Place) -> Keys:
+    """Make one key new in a file, and return all; a service that runs follows at once."""
+    before = load_keys(path)
+    if before.given and (scope, place) == (Scope.ADMIN, Place.PRIMARY):
+        raise KeysError(
+            "the primary admin key was given at the start; give another one there, or rotate the secondary"
+        )
+    after = before.rotated(scope, place)
+    save_keys(path, after)
+    return after
 
 
 def save_keys(path: Path, keys: Keys) -> None:
@@ -177,6 +256,29 @@ def load_keys(path: Path) -> Keys:
         _check(pair.primary, f"the primary {scope.value} key in {path}")
         _check(pair.secondary, f"the secondary {scope.value} key in {path}")
     return keys
+
+
+def fingerprint(given: str) -> str:
+    """Return what a key that was given is recognised by; it tells the key to nobody who cannot guess it."""
+    return hashlib.sha256(b"rbmle first key " + given.encode()).hexdigest()
+
+
+def _derived(given: str) -> dict[tuple[Scope, Place], str]:
+    """Return the keys that are derived from one, slowly: who has one of them cannot guess that one."""
+    secret = hashlib.scrypt(given.encode(), salt=b"rbmle keys", n=2**14, r=8, p=1)
+    return {
+        (scope, place): base64.urlsafe_b64encode(
+            hmac.digest(secret, _name(scope, place).encode(), "sha256")
+        )
+        .rstrip(b"=")
+        .decode()
+        for scope in Scope
+        for place in Place
+    }
+
+
+def _name(scope: Scope, place: Place) -> str:
+    return f"{scope.value}.{place.value}"
 
 
 def _fresh_pair() -> KeyPair:

@@ -74,6 +74,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 class Guard(Protocol):
     """Who knows the keys, as a KeyRing does."""
 
+    @property
+    def path(self) -> Path:
+        """Return the file of the keys."""
+
     def scope_of(self, presented: str) -> Scope | None:
         """Return what a key allows now; None for nothing."""
 

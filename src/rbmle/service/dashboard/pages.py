@@ -1,6 +1,7 @@
 """The pages, from their templates; what a client named `<script>` stays a name."""
 
 from pathlib import Path
+from shlex import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -19,8 +20,8 @@ _TEMPLATES = Environment(
 )
 
 
-def dashboard(view: View, *, address: str, has_keys: bool) -> str:
-    """Return the page; the address is where this service was reached."""
+def dashboard(view: View, *, address: str, keys: Path | None) -> str:
+    """Return the page; the address is where this service was reached, and keys are in a file if it has any."""
     first, _, last = view.range.partition(BETWEEN)
     return _TEMPLATES.get_template("dashboard.html").render(
         view=view,
@@ -29,7 +30,7 @@ def dashboard(view: View, *, address: str, has_keys: bool) -> str:
         dates=(first, last) if last else ("", ""),
         clock=words.clock(view.overview.time),
         address=address,
-        has_keys=has_keys,
+        keys_folder=None if keys is None else quote(str(keys.absolute().parent)),
     )
 
 

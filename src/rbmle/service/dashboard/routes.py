@@ -104,9 +104,9 @@ class _Board:
         if not self.access.is_signed_in(request):
             return redirect(f"{PATH}/login")
         address = f"{request.url.scheme}://{request.url.netloc}"
-        has_keys = self.source.keys is not None
+        keys = None if self.source.keys is None else self.source.keys.path
         shown = await self.feed.shown(_range(request))
-        return html(dashboard(shown.view, address=address, has_keys=has_keys))
+        return html(dashboard(shown.view, address=address, keys=keys))
 
     async def events(self, request: Request) -> ASGIApp:
         """Return the stream; HEAD tells whether there would be one."""
