@@ -244,6 +244,8 @@ def test_run_takes_a_csv_of_ones_own(tmp_path: Path) -> None:
         (["--dataset", "digits", "--preprocess", "magic"], "magic"),
         (["--dataset", "nowhere.csv", "--target", "y"], "nowhere.csv"),
         (["--dataset", "digits", "--executor", "dask"], "dask"),
+        (["--dataset", "digits", "--jobs", "0"], "jobs must be at least 1, or -1 for one on each"),
+        (["--dataset", "digits", "--jobs", "-2"], "got -2"),
     ],
 )
 def test_a_mistake_gets_one_line_and_the_exit_code_2(

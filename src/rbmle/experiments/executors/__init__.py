@@ -11,6 +11,10 @@ NAMES = ("serial", "processes", "ray")
 
 def executor(name: str, jobs: int = -1) -> Executor:
     """Return an executor by its name; `ray` may have an address, as in ray://head:10001."""
+    if jobs == 0 or jobs < -1:
+        raise SettingError(
+            f"the number of jobs must be at least 1, or -1 for one on each core, got {jobs}"
+        )
     if name.startswith("ray://"):
         return RayCluster(address=name, jobs=jobs)
     match name:
