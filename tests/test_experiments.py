@@ -222,6 +222,17 @@ def test_run_shows_a_table_and_writes_records(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "digits.png").stat().st_size > 5000
 
 
+def test_brackets_are_printed_as_they_are(tmp_path: Path) -> None:
+    data = tmp_path / "my[red].csv"
+    data.write_text("a,b,label\n" + "1,2,x\n3,4,y\n" * 20)
+    command = ["run", "--dataset", str(data), "--target", "label", "--policy", "uniform"]
+    options = ["--rounds", "20", "--seeds", "1", "--executor", "serial", "--out", str(tmp_path)]
+    records = ["--json", str(tmp_path / "a[red].json")]
+    output = CliRunner().invoke(app, [*command, *options, *records], env={"COLUMNS": "200"}).output
+    assert "Regret on my[red] after 20 rounds" in output
+    assert "a[red].json" in output
+
+
 def test_run_takes_a_csv_of_ones_own(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = ["age,colour,clicked"]

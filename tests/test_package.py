@@ -93,10 +93,11 @@ def test_every_policy_is_in_the_docs() -> None:
 
 
 def test_the_command_line_lists_policies() -> None:
-    result = CliRunner().invoke(app, ["policies"], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(app, ["policies"], env={"COLUMNS": "400"})
     assert result.exit_code == 0
     for name in rbmle.POLICIES:
         assert name in result.output
+    assert "Index [max_θ { ℓ_λ(θ) + α(t) θᵀx }" in result.output
 
 
 def test_the_command_line_knows_its_version() -> None:

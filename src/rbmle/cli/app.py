@@ -5,11 +5,17 @@ from importlib.metadata import version as installed
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from rbmle.cli.extras import advice
 from rbmle.core.errors import RBMLEError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def open_console() -> Console:
+    """Return a console that prints texts as they are: [brackets] in a name or a formula are no markup."""
+    return Console(markup=False)
 
 
 def _version(wanted: bool) -> None:

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from rbmle.cli.app import app
+from rbmle.cli.app import app, open_console
 from rbmle.cli.extras import require
 from rbmle.cli.logs import logged
 from rbmle.cli.options import SettingsOption, named_policies
@@ -70,7 +70,7 @@ def evaluate_log(
     require("experiments")
     from rbmle.evaluation import EvaluationWarning, evaluate
 
-    console = Console()
+    console = open_console()
     given = _policies(policy, settings, console)
     with logged(log, format) as opened, warnings.catch_warnings(), _progress(console) as step:
         warnings.simplefilter("ignore", EvaluationWarning)  # they are shown below
@@ -92,7 +92,7 @@ def evaluate_log(
     _show(found, log, console)
     if records is not None:
         write_text(records, json.dumps([one.as_dict() for one in found.estimates], indent=1))
-        console.print(f"The records are in {records}.", markup=False, highlight=False)
+        console.print(f"The records are in {records}.", highlight=False)
 
 
 def _policies(text: str, settings: list[str] | None, console: Console) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _bounds(text: str | None) -> tuple[float, float] | None:
 def _progress(console: Console) -> Iterator[Callable[[str, int, int | None], None]]:
     """Yield a function that shows how far it is."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed:,.0f} decisions"),
         TimeElapsedColumn(),
@@ -150,7 +150,6 @@ def _show(found: "Evaluation", log: Path, console: Console) -> None:
         console.print(Panel(message, title="WARNING", style="bold red"), highlight=False)
     console.print(
         f"{log}: {found.rounds:,} decisions, which earned {found.mean:.4f} each.",
-        markup=False,
         highlight=False,
         soft_wrap=True,
     )

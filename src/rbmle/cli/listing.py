@@ -2,11 +2,9 @@
 
 from dataclasses import fields
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Column, Table
 
-from rbmle.cli.app import app
+from rbmle.cli.app import app, open_console
 
 
 @app.command()
@@ -22,7 +20,7 @@ def policies() -> None:
         table.add_row(name, *_described(kind), "rbmle")
     for name, path in RIVALS.items():
         words = _described(imported(path))
-        table.add_row(name, *(escape(word) for word in words), "rbmle, with an extra")
+        table.add_row(name, *words, "rbmle, with an extra")
     others = installed()
     for each in others:
         same = [other.package for other in others if other.name == each.name and other != each]
@@ -33,8 +31,8 @@ def policies() -> None:
         except SettingError as error:
             words = (each.path, str(error), "")
         origin = f"{each.package}; {clash}" if clash else each.package
-        table.add_row(each.name, *(escape(word) for word in words), escape(origin))
-    Console().print(table)
+        table.add_row(each.name, *words, origin)
+    open_console().print(table)
 
 
 def _described(kind: type) -> tuple[str, str, str]:
@@ -55,9 +53,9 @@ def datasets() -> None:
         shape = (f"{source.rows:,}", f"{source.features:,}", str(source.classes))
         shipped = "yes" if source.shipped else "downloaded"
         table.add_row(name, source.title, *shape, source.licence, shipped)
-    Console().print(table)
+    open_console().print(table)
     others = ", ".join(f"{each.prefix}:… (as {each.example})" for each in COLLECTIONS.values())
-    Console().print(f"Collections: {others}.", markup=False, highlight=False)
+    open_console().print(f"Collections: {others}.", highlight=False)
     name_column = Column("synthetic", no_wrap=True)
     drawn = Table(name_column, "reward function", "noise", "features", "arms")
     for name, world in SYNTHETIC.items():
@@ -71,5 +69,7 @@ def datasets() -> None:
         described = (FAMILIES[everyday.family].draw.__doc__ or "").splitlines()[0]
         late = f"{everyday.delay} rounds late"
         drawn.add_row(name, described, late, str(everyday.features), str(everyday.arms))
-    Console().print(drawn)
-    Console().print(f"Each also with a suffix: {', '.join('+' + name for name in ALTERATIONS)}.")
+    open_console().print(drawn)
+    open_console().print(
+        f"Each also with a suffix: {', '.join('+' + name for name in ALTERATIONS)}."
+    )

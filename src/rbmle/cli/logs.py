@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from rbmle.cli.app import app
+from rbmle.cli.app import app, open_console
 from rbmle.cli.extras import require
 from rbmle.core.errors import SettingError
 from rbmle.service.log.opening import LOG_FILE
@@ -55,7 +55,7 @@ def export_log(
     with _opened(data, log) as opened:
         from rbmle.service.exports.export import export, format_of
 
-        console = Console()
+        console = open_console()
         chosen = format_of(out, format)
         _check_place(out, data)
         try:
@@ -77,7 +77,7 @@ def verify_log(data: DataFolder = None, log: LogURL = None) -> None:
     with _opened(data, log) as opened:
         from rbmle.service.exports.checks import survey
 
-        console = Console()
+        console = open_console()
         try:
             with _progress(opened.last(), console) as step:
                 found = survey(opened, data, step)
@@ -113,7 +113,7 @@ def import_log(
     from rbmle.service.imports import import_decisions
     from rbmle.service.settings import read_settings
 
-    console, reading = Console(), Reading(skips_bad=skip_bad)
+    console, reading = open_console(), Reading(skips_bad=skip_bad)
     start = read_settings(config, {"data": str(data)}).start()
     with logged(log, source) as opened, console.status("0 decisions") as status:
         done = import_decisions(
@@ -136,7 +136,7 @@ def convert_log(
     """Write logged decisions in another format: Parquet, CSV, DSJSON or Vowpal Wabbit's text."""
     from rbmle.evaluation.logs import Reading, write_log
 
-    console, reading = Console(), Reading(skips_bad=skip_bad)
+    console, reading = open_console(), Reading(skips_bad=skip_bad)
     with logged(log, source) as opened, console.status("0 decisions") as status:
         rows = write_log(
             opened,
@@ -256,4 +256,4 @@ def _table(found: "Survey") -> Table:
 
 def _say(text: str, console: Console) -> None:
     """Print one line as it is."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, highlight=False, soft_wrap=True)

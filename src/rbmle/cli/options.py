@@ -62,7 +62,7 @@ def environments(
             data_dir=data_dir,
         )
         if world.notice:
-            console.print(world.notice, markup=False, highlight=False, soft_wrap=True)
+            console.print(world.notice, highlight=False, soft_wrap=True)
         found[name] = altered(world, changes)
     return found
 
@@ -77,7 +77,7 @@ def named_policies(
         sys.path.insert(0, os.getcwd())
     specs, notes = specifications(text, settings or [])
     for note in notes:
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+        console.print(note, highlight=False, soft_wrap=True)
     return specs
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rbmle.cli.app import app
+from rbmle.cli.app import app, open_console
 from rbmle.cli.options import (
     DataDir,
     Datasets,
@@ -70,7 +70,7 @@ def reproduce(
     from rbmle.studies import MEASURED, STUDIES, Plan, Tuned, table_3
     from rbmle.studies.plan import PAIRED
 
-    console = Console()
+    console = open_console()
     names = [*STUDIES, *MEASURED]
     if study not in (*names, "all"):
         raise SettingError(f"there is no study {study!r}; there are {', '.join(names)} and all")
@@ -107,7 +107,7 @@ def reproduce(
         chosen = STUDIES[name]
         console.print(f"{name}: {chosen.title}")
         for line in chosen.skipped(plan):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            console.print(line, highlight=False, soft_wrap=True)
         place = folder if chosen.is_of_the_paper else folder / name
         summary = summarise(run_missing(chosen.trials(plan), place, executor, jobs, console))
         report, note = place / f"{name}.html", chosen.note(plan, summary)
@@ -152,7 +152,7 @@ def tune(
     from rbmle.studies.tuned import Tuned
     from rbmle.studies.tuning import choices, edges, grid_tables, grids, tuning_trials
 
-    console = Console()
+    console = open_console()
     _check_warm(faithful, warm)
     path = out / "tuned.json"
     known = Tuned.read(path) if path.exists() else Tuned()
@@ -190,7 +190,7 @@ def tune(
         trials = [*first, *tuning.finalists(trials, runs, finalists)]
     summary = summarise(run_missing(trials, out, executor, jobs, console))
     for table in grid_tables(summary, tried):
-        console.print(markdown(table), markup=False, highlight=False, soft_wrap=True)
+        console.print(markdown(table), highlight=False, soft_wrap=True)
     found = choices(summary, tried)
     if at_edges := edges(found):
         console.print(
@@ -225,7 +225,7 @@ def report(
 
     if not (folder / "runs").is_dir():
         raise SettingError(f"{folder} has no runs in it; give a folder that rbmle run wrote")
-    console, path = Console(), out or folder / "report.html"
+    console, path = open_console(), out or folder / "report.html"
     runs = list(Store(folder=folder / "runs").all())
     selection = of_one_code(runs, own_code())
     note = "" if all_code else note_on(selection, folder)
@@ -235,7 +235,7 @@ def report(
         _show_table(markdown(comparison_table(measures)), console)
     for text in (note, f"The report is in {path}."):
         if text:
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            console.print(text, highlight=False, soft_wrap=True)
 
 
 def _check_warm(faithful: bool, warm: bool) -> None:
@@ -281,7 +281,7 @@ def _show(files: list[Path], console: Console) -> None:
     for text in tables[:1]:
         _show_table(text, console)
     for file in files:
-        console.print(str(file), markup=False, highlight=False, soft_wrap=True)
+        console.print(str(file), highlight=False, soft_wrap=True)
 
 
 def _show_table(text: str, console: Console) -> None:
@@ -291,4 +291,4 @@ def _show_table(text: str, console: Console) -> None:
     if console.is_terminal:
         console.print(Markdown(text))
     else:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.print(text, highlight=False, soft_wrap=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rbmle.cli.app import app
+from rbmle.cli.app import app, open_console
 from rbmle.cli.extras import require
 from rbmle.cli.options import (
     DataDir,
@@ -64,7 +64,7 @@ def run(
     from rbmle.experiments.trial import Trial
     from rbmle.studies.tuned import Data, Tuned
 
-    console = Console()
+    console = open_console()
     specs = named_policies(policy, settings, console)
     worlds = environments(dataset, target, drop, preprocess, data_dir, console)
     horizons = {name: horizon_of(name, world, rounds, recycle) for name, world in worlds.items()}

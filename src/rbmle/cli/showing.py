@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from rbmle.core.files import write_text
@@ -26,8 +25,7 @@ def show(summary: "Summary", out: Path, console: Console) -> None:
         title, count = summary.title(problem), len(cells[0].seeds)
         seeds = "1 seed" if count == 1 else f"{count} seeds"
         table = Table("policy", "regret", "± std", "rounds per CPU second")
-        heading = f"Regret on {title} after {problem.horizon:,} rounds, mean of {seeds}"
-        table.title = escape(heading)
+        table.title = f"Regret on {title} after {problem.horizon:,} rounds, mean of {seeds}"
         for column in table.columns[1:]:
             column.justify = "right"
         for cell in sorted(cells, key=lambda cell: cell.mean):
@@ -37,7 +35,7 @@ def show(summary: "Summary", out: Path, console: Console) -> None:
         figure = out / f"{_file_name(name if names[name] == 1 else title)}.png"
         curves = {cell.policy: cell.regrets for cell in cells}
         regret_curves(curves, f"{title}, mean of {seeds}", figure)
-        console.print(f"The curves are in {figure}.", markup=False, soft_wrap=True)
+        console.print(f"The curves are in {figure}.", soft_wrap=True)
 
 
 def write_records(runs: "list[Run]", summary: "Summary", path: Path) -> None:
@@ -64,7 +62,7 @@ def _row(cell: "Cell") -> tuple[str, ...]:
     """Return a policy's row."""
     std = "–" if cell.std is None else f"{cell.std:,.1f}"
     speed = cell.problem.horizon / max(cell.cpu_seconds, 1e-9)
-    return escape(cell.policy), f"{cell.mean:,.1f}", std, f"{speed:,.0f}"
+    return cell.policy, f"{cell.mean:,.1f}", std, f"{speed:,.0f}"
 
 
 def _file_name(title: str) -> str:

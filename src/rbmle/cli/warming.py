@@ -6,9 +6,8 @@ from functools import partial
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from rbmle.cli.app import app
+from rbmle.cli.app import app, open_console
 from rbmle.cli.extras import EXTRAS, is_installed
 from rbmle.cli.options import listed
 from rbmle.core.errors import SettingError
@@ -22,7 +21,7 @@ def warm(
     from rbmle.engine.kernel_cache import cache_folder
     from rbmle.engine.notice import compiling, is_writable, seconds_compiled
 
-    console = Console()
+    console = open_console()
     folder = cache_folder()
     if folder is None or not is_writable(folder):
         raise SettingError(

@@ -63,7 +63,7 @@ def _watched(
         TextColumn("{task.fields[speed]:,.0f} rounds/s"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]} left"),
-        TextColumn("{task.fields[last]}"),
+        TextColumn("{task.fields[last]}", markup=False),
     )
     rounds = sum(trial.horizon for trial in trials)
     finished: list[Run] = []

@@ -18,7 +18,7 @@ FEW = 10  # rounds that tell nothing of those to come
 def watched(title: str, rounds: int, console: Console) -> Iterator[Callable[[Seconds], None]]:
     """Yield a function that shows how far the rounds have got, given their seconds."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[played]:,} of {task.fields[rounds]:,} rounds"),
         TimeElapsedColumn(),
