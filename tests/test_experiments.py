@@ -29,6 +29,7 @@ from rbmle.experiments.executors import Processes, RayCluster, Serial, executor
 from rbmle.experiments.selection import note_on, of_one_code
 from rbmle.experiments.store import Store
 from rbmle.experiments.summary import summarise
+from rbmle.experiments.tables import mean_table
 from rbmle.experiments.trial import Run, Trial, play
 from rbmle.policies.specification import policy_from, specifications
 
@@ -220,6 +221,17 @@ def test_run_shows_a_table_and_writes_records(tmp_path: Path) -> None:
     keys = {"dataset", "policy", "seed", "rounds", "final_regret", "cpu_seconds", "wall_seconds"}
     assert keys | {"settings"} <= set(records[0])
     assert (tmp_path / "out" / "digits.png").stat().st_size > 5000
+
+
+def test_the_error_on_the_screen_is_the_one_of_the_report(tmp_path: Path) -> None:
+    command = ["run", "--dataset", "digits", "--policy", "lin-ts", "--rounds", "60", "--seeds", "3"]
+    result = CliRunner().invoke(app, [*command, "--executor", "serial", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    final = [run.final_regret for run in Store(folder=tmp_path / "runs").all()]
+    error = float(np.std(final, ddof=1) / 3**0.5)
+    assert "± std error" in result.output
+    assert f"{error:,.1f} │" in result.output
+    assert f"± {error:.1f}" in str(mean_table(summarise(Store(folder=tmp_path / "runs").all())))
 
 
 def test_brackets_are_printed_as_they_are(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def show(summary: "Summary", out: Path, console: Console) -> None:
         cells = [cell for cell in summary.cells if cell.problem == problem]
         title, count = summary.title(problem), len(cells[0].seeds)
         seeds = "1 seed" if count == 1 else f"{count} seeds"
-        table = Table("policy", "regret", "± std", "rounds per CPU second")
+        table = Table("policy", "regret", "± std error", "rounds per CPU second")
         table.title = f"Regret on {title} after {problem.horizon:,} rounds, mean of {seeds}"
         for column in table.columns[1:]:
             column.justify = "right"
@@ -60,9 +60,9 @@ def write_records(runs: "list[Run]", summary: "Summary", path: Path) -> None:
 
 def _row(cell: "Cell") -> tuple[str, ...]:
     """Return a policy's row."""
-    std = "–" if cell.std is None else f"{cell.std:,.1f}"
+    error = "–" if cell.std is None else f"{cell.std / len(cell.seeds) ** 0.5:,.1f}"
     speed = cell.problem.horizon / max(cell.cpu_seconds, 1e-9)
-    return cell.policy, f"{cell.mean:,.1f}", std, f"{speed:,.0f}"
+    return cell.policy, f"{cell.mean:,.1f}", error, f"{speed:,.0f}"
 
 
 def _file_name(title: str) -> str:
