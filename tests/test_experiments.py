@@ -234,6 +234,18 @@ def test_the_error_on_the_screen_is_the_one_of_the_report(tmp_path: Path) -> Non
     assert f"± {error:.1f}" in str(mean_table(summarise(Store(folder=tmp_path / "runs").all())))
 
 
+def test_a_picture_of_another_run_is_not_overwritten(tmp_path: Path) -> None:
+    command = ["run", "--dataset", "digits", "--seeds", "1", "--executor", "serial"]
+    names = {"50": "digits.png", "60": "digits-2.png", "70": "digits-3.png"}
+    pictures = {}
+    for rounds, name in [*names.items(), *names.items()]:  # the second time, nothing is new
+        options = ["--rounds", rounds, "--policy", "lin-ucb", "--out", str(tmp_path)]
+        result = CliRunner().invoke(app, [*command, *options])
+        assert f"The curves are in {tmp_path / name}." in result.output
+        pictures.setdefault(name, (tmp_path / name).read_bytes())
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.png")} == pictures
+
+
 def test_brackets_are_printed_as_they_are(tmp_path: Path) -> None:
     data = tmp_path / "my[red].csv"
     data.write_text("a,b,label\n" + "1,2,x\n3,4,y\n" * 20)

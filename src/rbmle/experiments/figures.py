@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import Float
@@ -29,7 +29,7 @@ CLIQUE_STEP, NAME_STEP = 0.45, 0.8  # between two bars, and between two names
 
 
 def regret_curves(
-    curves: dict[str, Float[np.ndarray, "seeds rounds"]], title: str, path: Path
+    curves: dict[str, Float[np.ndarray, "seeds rounds"]], title: str, file: Path | BinaryIO
 ) -> None:
     """Write cumulative regret over rounds, the mean of the seeds, with each policy's name at its end."""
     from matplotlib.figure import Figure  # it takes half a second to import
@@ -37,7 +37,7 @@ def regret_curves(
     figure = Figure(figsize=SINGLE_INCHES, layout="constrained")
     axes = figure.subplots()
     _labelled_panel(axes, {name: _curve(runs) for name, runs in curves.items()}, title)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    figure.savefig(file, dpi=DOTS_PER_INCH, format="png")
 
 
 def panel_figure(
