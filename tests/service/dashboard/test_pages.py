@@ -56,6 +56,7 @@ def test_before_the_first_decision_there_is_a_line_to_try(browser: Browser) -> N
         assert browser.text("h1") == "No decision yet."
         assert "/v1/rank" in browser.text("pre")
         assert browser.text("pre").startswith("KEY=$(rbmle key --scope decide --data /")
+        assert browser.text("form[action$=logout] button") == "Sign out"
         assert browser.is_hidden(".cards")
         source.shown = overview_of(played(3, 3))
         browser.wait("document.querySelectorAll('canvas').length == 2")
