@@ -46,7 +46,8 @@ def reproduce(
     study: Annotated[
         str,
         typer.Argument(
-            help="table-1, …, figure-4, all of these, bakeoff, section-3, riverswim, classical, pessimism."
+            help="table-1, …, figure-4, all of these, bakeoff, everyday, section-3, riverswim, classical, "
+            "pessimism."
         ),
     ],
     quick: Annotated[bool, typer.Option(help="Fewer seeds and rounds, from shipped data.")] = False,
@@ -76,10 +77,15 @@ def reproduce(
         raise SettingError(f"there is no study {study!r}; there are {', '.join(names)} and all")
     constants = Tuned.shipped() if tuned is None else Tuned.read(tuned)
     is_of_the_paper = study in STUDIES and STUDIES[study].is_of_the_paper
-    if (faithful or dataset or rounds) and not is_of_the_paper:
+    is_narrowed = study in STUDIES and (is_of_the_paper or STUDIES[study].is_narrowed)
+    if faithful and not is_of_the_paper:
         raise SettingError(
-            "--faithful, --dataset and --rounds are for a table or figure of the paper; leave them out "
-            f"for {study}"
+            f"--faithful is for a table or figure of the paper; leave it out for {study}"
+        )
+    if (dataset or rounds) and not is_narrowed:
+        raise SettingError(
+            "--dataset and --rounds are for a table or figure of the paper, and for everyday rewards; leave "
+            f"them out for {study}"
         )
     _check_warm(faithful, warm)
     if (policy or seeds) and study not in STUDIES:

@@ -73,6 +73,11 @@ def write_comparison(summary: Summary, path: Path, title: str, note: str) -> Non
         ]
     else:
         sections = [section("Nothing to compare", "<p>Play two policies on two problems.</p>")]
+    write_sections(path, title, note, sections)
+
+
+def write_sections(path: Path, title: str, note: str, sections: list[str]) -> None:
+    """Write a page of sections; it asks for nothing else, and needs no script."""
     page = PAGE.substitute(
         title=escape(title),
         lead=escape(note),

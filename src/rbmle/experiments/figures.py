@@ -1,6 +1,7 @@
-"""Figures of regret and of ranks; only this file and line_panels.py know matplotlib."""
+"""Figures of regret, of ranks and of shares; only this file and line_panels.py know matplotlib."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,6 +26,7 @@ LABEL_GAP = (
 )  # of two names, in heights of the frame
 COLUMNS = 7  # of a legend, at most
 RANKS_INCHES = (10.0, 1.4, 0.2)  # width, height without policies, and the height of each
+DOTS_INCHES = (7.6, 0.9, 0.27)  # width, height without policies, and the height of each
 CLIQUE_STEP, NAME_STEP = 0.45, 0.8  # between two bars, and between two names
 
 
@@ -100,12 +102,72 @@ def rank_figure(ranks: Ranks, path: Path) -> tuple[Path, Path]:
 
 def rank_svg(ranks: Ranks) -> str:
     """Return the critical-difference diagram as an element of a page."""
+    return _svg(_ranks(ranks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dots:
+    """A number of each policy, made of one for each problem; the best policy comes first."""
+
+    names: tuple[str, ...]  # of styles
+    titles: tuple[str, ...]
+    means: tuple[float, ...]
+    errors: tuple[float, ...]  # standard errors of the means
+    values: tuple[Float[np.ndarray, " problems"], ...]
+    label: str
+
+
+def dot_figure(dots: Dots, path: Path) -> tuple[Path, Path]:
+    """Write a row for each policy, with its mean and its problems as dots; return the PNG and the PDF."""
+    figure = _dots(dots)
+    png, pdf = path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.pdf")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(png, dpi=DOTS_PER_INCH)
+    figure.savefig(pdf, metadata={"CreationDate": None})
+    return png, pdf
+
+
+def dot_svg(dots: Dots) -> str:
+    """Return the same as an element of a page."""
+    return _svg(_dots(dots))
+
+
+def _svg(figure: Any) -> str:
+    """Return a figure as an element of a page."""
     import matplotlib as mpl
 
     text = StringIO()
-    with mpl.rc_context({"svg.hashsalt": "rbmle"}):  # equal ranks, equal text
-        _ranks(ranks).savefig(text, format="svg", metadata={"Date": None})
+    with mpl.rc_context({"svg.hashsalt": "rbmle"}):  # equal figures, equal text
+        figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _dots(dots: Dots) -> Any:
+    """Return a row for each policy, the best at the top."""
+    from matplotlib.figure import Figure
+
+    width, rest, each = DOTS_INCHES
+    figure = Figure(figsize=(width, rest + each * len(dots.names)), layout="constrained")
+    axes = figure.subplots()
+    looks = styles(dots.names)
+    rows = range(len(dots.names), 0, -1)
+    for row, name, mean, error, values in zip(
+        rows, dots.names, dots.means, dots.errors, dots.values, strict=True
+    ):
+        colour = looks[name].colour
+        axes.plot(values, np.full(len(values), row), "o", ms=3, alpha=0.35, color=colour, mew=0)
+        axes.plot([mean - 2 * error, mean + 2 * error], [row, row], lw=2.0, color=colour)
+        axes.plot(mean, row, "o", ms=8, color=colour)
+        axes.text(
+            1.02, row, f"{mean:.2f}", va="center", fontsize=9, transform=axes.get_yaxis_transform()
+        )
+    axes.set_yticks(list(rows), [_plain(title) for title in dots.titles], fontsize=9)
+    axes.set_xlabel(dots.label, fontsize=9)
+    axes.set_xlim(min(-0.02, *(float(values.min()) for values in dots.values)) - 0.02, 1.0)
+    axes.grid(axis="x", alpha=0.3)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return figure
 
 
 def _ranks(ranks: Ranks) -> Any:

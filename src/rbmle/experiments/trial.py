@@ -166,5 +166,6 @@ def _compile(trial: Trial) -> None:
     """Let another bandit play a round, so that no compilation is part of the time of a run."""
     other = _bandit(trial)
     offer = trial.environment.round(0, trial.seed)
-    other.learn(other.decide(offer.x), 0.0)
+    decision = other.decide(offer.x)
+    other.learn(decision, float(offer.rewards[int(decision.arm)]))
     other.decide(offer.x)

@@ -3,6 +3,7 @@
 from rbmle.studies import classical, pessimism, riverswim, section_3, table_3
 from rbmle.studies.bakeoff import BAKEOFF
 from rbmle.studies.base import Measurement, Study
+from rbmle.studies.everyday import EVERYDAY_DEVELOPMENT, EVERYDAY_REPORTED
 from rbmle.studies.figure_1 import FIGURE_1
 from rbmle.studies.figure_2 import FIGURE_2
 from rbmle.studies.figure_3 import FIGURE_3
@@ -15,7 +16,17 @@ from rbmle.studies.tuned import Tuned
 
 STUDIES = {
     study.name: study
-    for study in (TABLE_1, TABLE_2, FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4, BAKEOFF)
+    for study in (
+        TABLE_1,
+        TABLE_2,
+        FIGURE_1,
+        FIGURE_2,
+        FIGURE_3,
+        FIGURE_4,
+        BAKEOFF,
+        EVERYDAY_REPORTED,
+        EVERYDAY_DEVELOPMENT,
+    )
 }
 MEASURED = {
     study.NAME: Measurement(title=study.TITLE, write=study.write_table)

@@ -32,6 +32,7 @@ class Study:
     note: Callable[[Plan, Summary], str] = Plan.note
     skipped: Callable[[Plan], list[str]] = lambda _: []  # a line for all that cannot be played
     is_of_the_paper: bool = True  # the others have a folder of their own, and are not among `all`
+    is_narrowed: bool = False  # takes --dataset and --rounds, as those of the paper do
     contenders: Callable[[Plan], list[Contender]] | None = None  # to tune; None: there is nothing
 
 
