@@ -57,6 +57,13 @@ def count(statistics: Statistics, play: Play, reward: float | None, minute: int 
         statistics.settle(minute * 60_000, decided, play, reward, True)
 
 
+def decided_of(action: str) -> Decided:
+    """Return a decision of an action that was the only one."""
+    play = Play(eligible=[0], probabilities=[1.0], chosen=0)
+    actions = [OfferedAction(id=action)]
+    return Decided(context=NO_FEATURES, actions=actions, plays=[play], digest="", learned=0)
+
+
 def played(decisions: int, rewards: int) -> Statistics:
     """Return statistics of an even game, of which the first plays are rewarded, half of them with 1."""
     statistics = Statistics()

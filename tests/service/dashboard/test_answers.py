@@ -46,7 +46,7 @@ def test_the_page_can_be_read_without_a_script() -> None:
         text = client.get("/dashboard").text
         for words in (
             "over the baseline action",
-            "Why nothing has changed yet",
+            "Why this is not certain yet",
             "Uniform play",
             "Defaulted",
             "NeuralRBMLE-PC",

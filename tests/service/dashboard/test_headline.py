@@ -10,7 +10,9 @@ from rbmle.service.dashboard.lifts import lifts_of
 from rbmle.service.dashboard.view import view
 from rbmle.service.log.records import Play
 from rbmle.service.statistics import Statistics
-from tests.service.dashboard.samples import count, overview_of, played
+from rbmle.service.statistics.buckets import MINUTE
+from rbmle.service.statistics.recent import WindowLift
+from tests.service.dashboard.samples import busy, count, decided_of, overview_of, played
 
 
 def test_the_headline_says_what_matters() -> None:
@@ -39,6 +41,7 @@ def test_a_lift_is_told_with_an_interval_that_holds_at_any_time(
     assert "uniform play (" in found.verdict
     assert "valid at any time" in found.verdict
     assert found.why.startswith("the interval still holds 0. 4,000 plays") == (tone == "plain")
+    assert found.why_title == "Why this is not certain yet:"
 
 
 def test_a_baseline_that_earns_nothing_has_no_percents() -> None:
@@ -82,9 +85,88 @@ def test_a_range_without_a_decision_is_told() -> None:
     overview = overview_of(statistics, time=now, summary=statistics.summary(now))
     assert view(overview, "hour").texts["headline"] == "No decision in this time."
     assert view(overview, "week").texts["decisions"] == "2"
-    assert view(overview, "week").overview.summary.points == overview.summary.points
-    assert view(overview, "hour").overview.summary.points == []
+    assert [point.decided for point in view(overview, "week").overview.points] == [1, 1]
     assert view(overview).texts["decisions"] == "2"
+    empty = view(overview, "hour")
+    assert empty.overview.points == []
+    assert not empty.flags["has_decisions"]
+    assert not empty.flags["is_empty"]
+
+
+def test_a_part_of_the_time_has_numbers_of_that_part_alone() -> None:
+    statistics, day = Statistics(), 24 * 60
+    for number in range(100):
+        play = Play(eligible=[0, 1], probabilities=[0.5, 0.5], chosen=number % 2)
+        count(statistics, play, 1.0)
+    for _ in range(40):
+        certain = Play(eligible=[1], probabilities=[1.0], chosen=1)
+        count(statistics, certain, 0.0, minute=12 * day)
+    now = 12 * day * MINUTE + 30_000
+    overview = overview_of(statistics, time=now, summary=statistics.summary(now))
+    hour, whole = view(overview, "hour"), view(overview)
+    assert [row[2].text for row in hour.tables["actions"]] == ["40"]
+    assert [row[2].text for row in whole.tables["actions"]] == ["90", "50"]
+    assert [row[-1].text for row in hour.tables["actions"]] == ["0.000"]
+    assert hour.overview.summary.propensities[-1] == sum(hour.overview.summary.propensities) == 40
+    assert sum(whole.overview.summary.propensities) == 140
+    assert hour.tables["rewards"][0][-1].text == "40"
+    assert "Late" not in str(hour.tables["rewards"])
+    assert hour.texts["window"] == "10 min"
+    assert hour.texts["when"] == "In the last hour"
+    assert whole.texts["window"] == "21 h 20 min"
+    days = view(overview, "1970-01-13/1970-01-13")
+    assert days.texts["window"] == "10 min"
+    assert days.texts["when"] == "In these days"
+
+
+def test_more_than_ten_actions_are_shown_on_demand() -> None:
+    assert not view(overview_of(busy())).flags["has_more_actions"]
+    statistics = Statistics()
+    for number in range(14):
+        statistics.decide(0, decided_of(f"a{number}"))
+    shown = view(overview_of(statistics))
+    assert shown.flags["has_more_actions"]
+    assert shown.texts["more_actions"] == "4 more actions"
+    assert [len(shown.tables[name]) for name in ("actions", "more_actions")] == [10, 4]
+
+
+def test_a_present_loss_is_the_headline_though_all_time_is_a_gain() -> None:
+    lifts = [lift("hour", 0.157, 0.289, -0.21, -0.05), lift("all", 0.35, 0.3, 0.02, 0.1)]
+    found = told(overview_of(contested(0.9), lifts=lifts))
+    assert found.text == (
+        "Losing now: in the last hour a decision earned 0.157, and the baseline action would have earned 0.289."
+    )
+    assert found.verdict.startswith("That is −0.132 (−0.210 to −0.050) a decision.")
+    assert found.beside.startswith("Since the start: +")
+    assert found.tone == "bad"
+    assert told(overview_of(contested(0.9), lifts=lifts), is_all_time=False).text.startswith("+")
+
+
+def test_the_headline_tells_of_the_last_hour_beside_all_time() -> None:
+    lifts = [lift("hour", 0.312, 0.28, -0.05, 0.11), lift("day", 0.2, 0.3, -0.3, 0.1)]
+    found = told(overview_of(contested(0.9), lifts=lifts))
+    assert found.text.startswith("+")
+    assert found.beside == (
+        "In the last hour a decision earned 0.312, and the baseline action would have earned 0.280, "
+        "which may be chance."
+    )
+    sure = [lift("day", 0.412, 0.28, 0.05, 0.2)]
+    assert told(overview_of(contested(0.9), lifts=sure)).beside.endswith(
+        "In the last 24 hours a decision earned 0.412, and the baseline action would have earned 0.280: "
+        "+0.132 (0.050 to 0.200)."
+    )
+    assert told(overview_of(contested(0.9))).beside == ""
+
+
+def test_drift_alarms_are_shown_with_their_time() -> None:
+    statistics = busy()
+    time = statistics.timeline.minute * MINUTE
+    overview = overview_of(statistics, resets=2, reset_times=[0, time])
+    shown = view(overview)
+    assert shown.marks == [time]  # the other one was before what is drawn
+    (row,) = [row for row in shown.tables["learning"] if row[0].text == "Drift alarms"]
+    assert row[1].text == "2, the last one 1970-01-01 16:46 UTC"
+    assert "Drift alarms" not in str(view(overview_of(statistics)).tables["learning"])
 
 
 def test_intervals_of_a_window_that_moves_are_for_one_look() -> None:
@@ -103,7 +185,7 @@ def test_each_action_has_its_reward_and_interval() -> None:
 
 def test_pending_events_are_told_beside_what_counts() -> None:
     shown = view(overview_of(played(4, 4), pending=1_234))
-    assert shown.texts["decisions_note"].endswith("a minute; 1,234 pending")
+    assert shown.texts["decisions_note"].endswith("in the last minute; 1,234 pending")
     (pending,) = [row for row in shown.tables["rewards"] if row[0].text == "Pending"]
     assert pending[1].text == "1,234"
 
@@ -118,8 +200,14 @@ def test_an_apprentice_is_told_as_one() -> None:
     assert "the same in 75 % of them" in found.text
 
 
-def told(overview: Overview) -> Headline:
-    return headline(overview, lifts_of(overview.summary))
+def told(overview: Overview, is_all_time: bool = True) -> Headline:
+    return headline(overview, lifts_of(overview.summary), is_all_time=is_all_time)
+
+
+def lift(window: str, played: float, baseline: float, low: float, high: float) -> WindowLift:
+    return WindowLift(
+        window=window, plays=900, played=played, baseline=baseline, low=low, high=high, error=0.02
+    )
 
 
 def contested(others: float) -> Statistics:

@@ -5,6 +5,7 @@ import pytest
 from rbmle.service.log.records import Play
 from rbmle.service.notices import Notice
 from rbmle.service.statistics import Statistics
+from rbmle.service.statistics.buckets import MINUTE
 from tests.browser import CHROMIUM, DESK, PHONE, Browser
 from tests.service.dashboard.samples import (
     NASTY,
@@ -14,6 +15,7 @@ from tests.service.dashboard.samples import (
     application,
     busy,
     count,
+    decided_of,
     enter,
     overview_of,
     played,
@@ -75,9 +77,57 @@ def test_a_range_of_time_can_be_looked_at(browser: Browser) -> None:
         browser.run("document.querySelector('.ranges a[href$=hour]').click()")
         browser.wait("location.search == '?range=hour' && document.body.dataset.stream == 'live'")
         assert browser.text("h1") == "No decision in this time."
+        assert browser.is_hidden(".cards")
+        assert browser.is_hidden("#rewards-chart")  # nothing is waited for
         assert browser.text(".ranges [aria-current]") == "Hour"
         browser.run("document.querySelector('.ranges a[href$=week]').click()")
         browser.wait("document.querySelector('[data-text=decisions]').textContent == '300'")
+        assert browser.problems() == []
+
+
+@needs_chromium
+def test_charts_go_when_a_range_runs_empty_and_come_back(browser: Browser) -> None:
+    statistics = busy()
+    now = statistics.time + MINUTE
+    full = overview_of(statistics, time=now, summary=statistics.summary(now))
+    later = now + 3 * 3_600_000
+    with shown(browser, source := Fake(full)):
+        browser.run("document.querySelector('.ranges a[href$=hour]').click()")
+        browser.wait("document.querySelectorAll('canvas').length == 2")
+        source.shown = overview_of(statistics, time=later, summary=statistics.summary(later))
+        browser.wait("document.querySelector('h1').textContent == 'No decision in this time.'")
+        browser.wait("document.querySelectorAll('#rewards-chart canvas').length == 0")
+        source.shown = full
+        browser.wait("document.querySelectorAll('canvas').length == 2")
+        assert browser.problems() == []
+
+
+@needs_chromium
+def test_all_of_the_first_ten_actions_are_to_be_seen(browser: Browser) -> None:
+    statistics = Statistics()
+    for number in range(24):
+        statistics.decide(0, decided_of(f"a{number:02}"))
+    with shown(browser, Fake(overview_of(statistics))):
+        rows = "document.querySelector('[data-rows=actions]')"
+        assert browser.run(f"{rows}.children.length") == 10
+        box = f"{rows}.closest('.panel')"
+        bottom = f"{rows}.lastElementChild.getBoundingClientRect().bottom"
+        assert browser.run(f"{bottom} <= {box}.getBoundingClientRect().bottom")
+        assert browser.run(f"{rows}.closest('.scroll')") is None
+        more = "document.querySelector('[data-rows=more_actions]')"
+        assert browser.run(f"{more}.closest('details').textContent").startswith("14 more actions")
+        browser.run(f"{more}.closest('details').open = true")
+        browser.wait(f"{more}.lastElementChild.getBoundingClientRect().height > 0")
+
+
+@needs_chromium
+def test_a_drift_alarm_is_drawn_into_the_chart(browser: Browser) -> None:
+    statistics = busy()
+    middle = statistics.time - 3 * MINUTE
+    source = Fake(overview_of(statistics, resets=1, reset_times=[middle]))
+    with shown(browser, source):
+        browser.wait("document.querySelectorAll('canvas').length == 2")
+        assert "Drift alarms" in browser.text("[data-rows=learning]")
         assert browser.problems() == []
 
 

@@ -9,9 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.http.metrics import Metrics
-from rbmle.service.learning.report import Report
+from rbmle.service.learning.report import Report, losing_notices
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.notices import Notice
+from rbmle.service.statistics.recent import WindowLift
 from tests.services import (
     Service,
     learned,
@@ -88,3 +89,21 @@ def test_notices_of_the_learner_are_shown_by_code_the_most_urgent_first(service:
     found = figures(Metrics(service))
     assert found["rbmle_notices|losing|alarm"] == 1
     assert found["rbmle_notices|model-reset|info"] == 1
+
+
+def test_lifts_of_windows_are_figures_and_a_loss_is_an_alarm(service: Service) -> None:
+    hour = WindowLift(
+        window="hour", plays=900, played=0.2, baseline=0.3, low=-0.2, high=-0.05, error=0.02
+    )
+    service.learner.stop()  # which would report what it knows itself
+    service._thread.join()
+    report = Report(time=0, lifts=[hour], notices=losing_notices([hour]))
+    service.learner.publications.put(REPORT, msgspec.msgpack.encode(report))
+    wait_until(lambda: bool(service.report.lifts))
+    found = figures(Metrics(service))
+    assert found["rbmle_lift|value|hour"] == pytest.approx(-0.1)
+    assert (found["rbmle_lift|low|hour"], found["rbmle_lift|high|hour"]) == (-0.2, -0.05)
+    assert found["rbmle_losing"] == 1
+    assert found["rbmle_notices|now-losing|alarm"] == 1
+    (notice,) = service.notices
+    assert "In the last hour a decision earned 0.200" in notice.text

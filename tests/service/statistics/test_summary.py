@@ -138,7 +138,7 @@ def test_many_events_leave_a_bounded_state_that_comes_back_equal_and_goes_on_equ
     again = msgspec.json.decode(text, type=Statistics)
     assert again == statistics
     assert msgspec.json.encode(again) == text
-    assert len(text) < 100_000
+    assert len(text) < 300_000  # 42 buckets of at most 64 actions, and 256 actions of all time
     feed(statistics, range(100_000, 101_000))
     feed(again, range(100_000, 101_000))
     assert msgspec.json.encode(again) == msgspec.json.encode(statistics)
@@ -146,7 +146,7 @@ def test_many_events_leave_a_bounded_state_that_comes_back_equal_and_goes_on_equ
 
 def test_a_summary_does_not_change_any_more() -> None:
     statistics = Statistics()
-    assert statistics.summary() == StatisticsSummary(propensities=[0] * BINS)
+    assert statistics.summary() == StatisticsSummary()
     feed(statistics, range(10))
     before = statistics.summary()
     text = msgspec.json.encode(before)

@@ -1,4 +1,4 @@
-"""What matters, in one sentence, how sure it is in another, and why nothing has changed yet in a third."""
+"""What matters, in one sentence; how it was of late, how sure it is, and why it is not known yet, in others."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,7 @@ from rbmle.service.dashboard.lifts import Lifts, ShownLift
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.words import count, counted, number, percent
 from rbmle.service.statistics import StatisticsSummary
+from rbmle.service.statistics.recent import ALL, LAST, WindowLift, losing
 
 FEWEST = 30  # plays of the policy that are settled, before a lift is told
 BEHIND = 1_000  # records that wait to be learned, from which on that is a reason
@@ -14,20 +15,28 @@ BEHIND = 1_000  # records that wait to be learned, from which on that is a reaso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """Three sentences and their tone: plain, good or bad."""
+    """What is told first, and its tone: plain, good or bad."""
 
     text: str
     verdict: str
-    why: str = ""  # nothing has changed yet; empty if something has
+    beside: str = (
+        ""  # how it was of late, or since the start if the text is of late; empty: not known
+    )
+    why: str = ""  # it is not known yet, or nothing has changed; empty if all is known
+    why_title: str = "Why nothing has changed yet:"
     tone: str = "plain"
+
+
+UNKNOWN = "Why this is not known yet:"
+UNSURE = "Why this is not certain yet:"
 
 
 def headline(overview: Overview, lifts: Lifts, *, is_all_time: bool = True) -> Headline:
     """Return what matters now, in all time or in a part of it."""
     summary = overview.summary
-    if not summary.decisions and summary.actions:
+    if not summary.decisions and not summary.settled and overview.is_begun:
         return Headline(text="No decision in this time.", verdict="Look at a longer one.")
-    if not summary.decisions:
+    if not summary.decisions and not summary.settled:
         return Headline(
             text="No decision yet.", verdict="It is shown here as soon as the first one is made."
         )
@@ -64,14 +73,44 @@ def _online(overview: Overview, lifts: Lifts, is_all_time: bool) -> Headline:
             text=f"What is shown earns {_played(summary)} a decision; {_too_early(summary)}.",
             verdict=_pending(overview),
             why=_unknown(summary),
+            why_title=UNKNOWN,
         )
     lift = lifts.baseline
+    if is_all_time and (loss := losing(overview.lifts)) is not None:
+        return Headline(
+            text=f"Losing now: in {LAST[loss.window]} a decision earned {number(loss.played)}, and the "
+            f"baseline action would have earned {number(loss.baseline)}.",
+            verdict=f"That is {_difference(loss)} a decision. This alarm is wrong in at most 1 week of 20, "
+            "however often you look.",
+            beside=f"Since the start: {_over(lift)} the baseline action ({lift.interval}). "
+            f"{_verdict(overview, lifts, is_all_time)}",
+            tone="bad",
+        )
     return Headline(
         text=f"{_over(lift)} the baseline action ({lift.interval})",
+        beside=_recent(overview.lifts) if is_all_time else "",
         verdict=_verdict(overview, lifts, is_all_time),
+        why_title=UNSURE,
         why="" if lift.is_above or lift.is_below else _unsure(overview),
         tone="good" if lift.is_above else "bad" if lift.is_below else "plain",
     )
+
+
+def _recent(lifts: list[WindowLift]) -> str:
+    """Return how it was in the shortest time of which enough is known; empty if there is none."""
+    lift = next((lift for lift in lifts if lift.window != ALL), None)
+    if lift is None:
+        return ""
+    return (
+        f"In {LAST[lift.window]} a decision earned {number(lift.played)}, and the baseline action would have "
+        f"earned {number(lift.baseline)}"
+        + (f": {_difference(lift)}." if lift.low > 0 or lift.high < 0 else ", which may be chance.")
+    )
+
+
+def _difference(lift: WindowLift) -> str:
+    sign = "+" if lift.value > 0 else ""
+    return f"{sign}{number(lift.value)} ({number(lift.low)} to {number(lift.high)})"
 
 
 def _over(lift: ShownLift) -> str:

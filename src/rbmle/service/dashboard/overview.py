@@ -14,7 +14,9 @@ from rbmle.service.statistics import StatisticsSummary
 from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.days import Days
 from rbmle.service.statistics.ranges import RANGES
+from rbmle.service.statistics.recent import WindowLift
 from rbmle.service.statistics.tally import Earned
+from rbmle.service.statistics.timeline import ALL, STEPS, Point, Series
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +30,9 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     settle: str = "deadline"  # when an event is settled, as configured
     exploration: float  # the part of all decisions that is to explore, as configured
     summary: StatisticsSummary
+    lifts: list[WindowLift] = []  # over the baseline action, in the last hour and so on
+    resets: int = 0  # how often the drift alarm made the model start again
+    reset_times: list[int] = []  # of the newest ones, in milliseconds
     counts: Counts
     pending: int  # events that are not settled yet
     records: int  # in the log
@@ -46,6 +51,9 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     notices: list[Notice] = []  # what the operator should know, the most urgent first
     days: Days = msgspec.field(default_factory=Days)  # what ranges of dates are made of
     dates: str = ""  # of which dates this is; empty: it is of no such range
+    is_begun: bool = False  # there was a decision, in whatever range
+    points: list[Point] = []  # of the charts
+    bucket_minutes: int = 1  # of each point
 
     @property
     def backlog(self) -> int:
@@ -55,20 +63,35 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     def within(self, range: str) -> "Overview":
         """Return the same of a range of time; of all time if there is no such. How the service is stays."""
         dates = counted(range, self.days)
-        plain = msgspec.structs.replace(self, days=Days())
         if range in RANGES:
             start = self.time - RANGES[range].length * RANGES[range].buckets * MINUTE
-            return plain._part(self.summary.ranges[range], start, self.time)
+            return self._part(self.summary.ranges[range], range, start, self.time + MINUTE)
         if dates is not None:
-            told_of = told(dates, self.days)
-            part = plain._part(dates.tally.earned(), dates.start, dates.end)
-            return msgspec.structs.replace(part, dates=told_of)
-        return plain
+            part = self._part(
+                dates.tally.earned(), self._finest(dates.start), dates.start, dates.end
+            )
+            return msgspec.structs.replace(part, dates=told(dates, self.days))
+        return self._part(self.summary, ALL)
 
-    def _part(self, earned: Earned, start: int, end: int) -> "Overview":
-        points = [point for point in self.summary.points if start <= point.time <= end]
-        summary = msgspec.structs.replace(self.summary.of(earned), points=points)
-        return msgspec.structs.replace(self, summary=summary)
+    def _finest(self, start: int) -> str:
+        """Return the series of the shortest buckets that reach back to a time."""
+        for name, (minutes, buckets) in STEPS.items():
+            if start >= self.time - minutes * buckets * MINUTE:
+                return name
+        return ALL
+
+    def _part(
+        self, earned: Earned, series: str, start: int | None = None, end: int | None = None
+    ) -> "Overview":
+        drawn = self.summary.series.get(series, Series())
+        return msgspec.structs.replace(
+            self,
+            summary=self.summary.of(earned),
+            days=Days(),
+            is_begun=bool(self.summary.decisions),
+            points=drawn.points(start, end),
+            bucket_minutes=drawn.minutes,
+        )
 
 
 class Guard(Protocol):

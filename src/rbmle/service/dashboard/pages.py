@@ -25,7 +25,7 @@ def dashboard(view: View, *, address: str, keys: Path | None) -> str:
     first, _, last = view.range.partition(BETWEEN)
     return _TEMPLATES.get_template("dashboard.html").render(
         view=view,
-        points=points(view.overview.summary),
+        points=points(view.overview),
         ranges={ALL: "All time", **{name: one.name for name, one in RANGES.items()}},
         dates=(first, last) if last else ("", ""),
         clock=words.clock(view.overview.time),

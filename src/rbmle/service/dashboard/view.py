@@ -8,11 +8,13 @@ from rbmle.service.dashboard.lifts import Lifts, lifts_of
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.notices import Level, Notice
 from rbmle.service.statistics import BINS, StatisticsSummary
-from rbmle.service.statistics.buckets import MINUTE
 from rbmle.service.statistics.estimates import Comparison, Estimate
-from rbmle.service.statistics.timeline import WINDOW
+from rbmle.service.statistics.ranges import RANGES
+from rbmle.service.statistics.recent import LAST
+from rbmle.service.statistics.timeline import WINDOW, Point
 
 ALL = "all"  # the range of all time
+FIRST_ACTIONS = 10  # that are shown at once
 MARGIN = 0.06  # of the range of intervals, left free on both sides
 
 
@@ -52,6 +54,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     notices: list[Banner]
     tone: str  # of the verdict
     bars: list[float]  # heights of the histogram, in percent
+    marks: list[int]  # when the model started again, in milliseconds
 
 
 def view(overview: Overview, range: str = ALL) -> View:
@@ -60,7 +63,7 @@ def view(overview: Overview, range: str = ALL) -> View:
     summary = overview.summary
     lifts = lifts_of(summary)
     head = headline(overview, lifts, is_all_time=range == ALL)
-    is_begun = bool(summary.actions)  # which are of all time
+    actions = _actions(summary, lifts)
     highest = max(summary.propensities, default=0) or 1
     return View(
         range=range,
@@ -68,32 +71,41 @@ def view(overview: Overview, range: str = ALL) -> View:
         texts={
             "headline": head.text,
             "verdict": head.verdict,
+            "beside": head.beside,
             "why": head.why,
+            "why_title": head.why_title,
             "dates": overview.dates,
             **_cards(overview),
             **_service(overview),
-            **_captions(summary),
+            **_captions(overview, range),
         },
         tables={
             "estimates": _estimates(summary),
-            "actions": _actions(summary, lifts),
+            "actions": actions[:FIRST_ACTIONS],
+            "more_actions": actions[FIRST_ACTIONS:],
             "propensities": _propensities(summary),
-            "rewards": _rewards(overview),
+            "rewards": _rewards(overview, is_all_time=range == ALL),
             "learning": _learning(overview),
             "service": _running(overview),
             "requests": _kinds(overview.requests, "No request yet"),
             "errors": _kinds(overview.errors, "None"),
         },
         flags={
-            "is_empty": not is_begun,
-            "has_decisions": is_begun,
+            "is_empty": not overview.is_begun,
+            "has_decisions": bool(summary.decisions or summary.settled),
+            "has_more_actions": len(actions) > FIRST_ACTIONS,
             "has_reason": bool(head.why),
             "is_log_broken": overview.log_unavailable_since is not None,
         },
         notices=[_banner(notice) for notice in overview.notices],
         tone=head.tone,
+        marks=[time for time in overview.reset_times if _is_drawn(time, overview.points)],
         bars=[100 * count / highest for count in summary.propensities],
     )
+
+
+def _is_drawn(time: int, points: list[Point]) -> bool:
+    return bool(points) and points[0].time <= time
 
 
 def _banner(notice: Notice) -> Banner:
@@ -112,7 +124,7 @@ def _cards(overview: Overview) -> dict[str, str]:
         "uniform": words.value(summary.uniform.snips),
         "uniform_note": _within(summary.uniform.snips),
         "decisions": words.count(summary.decisions),
-        "decisions_note": f"{words.count(_per_minute(overview))} a minute; "
+        "decisions_note": f"{words.count(summary.decided_in_minute)} in the last minute; "
         f"{words.count(overview.pending)} pending",
         "exploration": words.percent(summary.exploration_rate),
         "exploration_note": f"set to {words.percent(overview.exploration)}"
@@ -128,14 +140,6 @@ def _within(estimate: Estimate) -> str:
     return ("95 %: " if estimate.has_interval else "") + words.interval(estimate)
 
 
-def _per_minute(overview: Overview) -> int:
-    """Return the plays of the last whole bucket, for each minute of it."""
-    length = overview.summary.bucket_minutes * MINUTE
-    last = (overview.time // length - 1) * length
-    found = sum(point.decided for point in overview.summary.points if point.time == last)
-    return round(found / overview.summary.bucket_minutes)
-
-
 def _service(overview: Overview) -> dict[str, str]:
     since = overview.log_unavailable_since
     return {
@@ -146,16 +150,29 @@ def _service(overview: Overview) -> dict[str, str]:
     }
 
 
-def _captions(summary: StatisticsSummary) -> dict[str, str]:
+def _captions(overview: Overview, range: str) -> dict[str, str]:
+    summary = overview.summary
     low, high = _range(summary)
+    more = len(summary.actions) - FIRST_ACTIONS
     return {
         "range_low": words.number(low),
         "range_high": words.number(high),
-        "window": words.duration(60 * WINDOW * summary.bucket_minutes),
+        "window": words.duration(60 * WINDOW * overview.bucket_minutes),
+        "when": _when(range),
+        "more_actions": f"{words.counted(max(more, 0), 'more action')}",
         "others": f"{words.counted(summary.others, 'play')} of other actions"
         if summary.others
         else "",
     }
+
+
+def _when(range: str) -> str:
+    """Return of which time the numbers are."""
+    if range == ALL:
+        return "Since the start"
+    if range not in RANGES:
+        return "In these days"
+    return f"In {LAST.get(range, 'the last 30 days')}"
 
 
 def _estimates(summary: StatisticsSummary) -> TableRows:
@@ -217,7 +234,7 @@ def _span(estimate: Estimate, low: float, high: float) -> tuple[float, float, fl
     return first, middle, last
 
 
-def points(summary: StatisticsSummary) -> TableRows:
+def points(overview: Overview) -> TableRows:
     """Return the numbers of the charts; messages leave them out, as the script can write them."""
     return [
         [
@@ -228,7 +245,7 @@ def points(summary: StatisticsSummary) -> TableRows:
             ),
             TableCell(text=words.count(point.decided)),
         ]
-        for point in reversed(summary.points)
+        for point in reversed(overview.points)
     ]
 
 
@@ -260,19 +277,26 @@ def _propensities(summary: StatisticsSummary) -> TableRows:
     ]
 
 
-def _rewards(overview: Overview) -> TableRows:
-    counts = overview.counts
-    return [
-        [TableCell(text=name, note=note), TableCell(text=words.count(count))]
-        for name, note, count in (
-            ("Joined", "plays settled with a reward that was sent", counts.joined),
-            ("Defaulted", "plays settled with the default: none came in time", counts.defaulted),
-            ("Pending", "events that are not settled yet, and count nowhere", overview.pending),
+def _rewards(overview: Overview, is_all_time: bool) -> TableRows:
+    """Return what became of rewards; of a part of the time, what is counted by time."""
+    counts, summary = overview.counts, overview.summary
+    joined = counts.joined if is_all_time else summary.joined
+    defaulted = counts.defaulted if is_all_time else summary.settled - summary.joined
+    rows = [
+        ("Joined", "plays settled with a reward that was sent", joined),
+        ("Defaulted", "plays settled with the default: none came in time", defaulted),
+        ("Pending", "events that are not settled now, and count nowhere", overview.pending),
+    ]
+    if is_all_time:
+        rows += [
             ("Late", "rewards after the wait time", counts.late),
             ("Duplicate", "rewards of a slot that had one", counts.duplicate),
             ("Orphan", "rewards for an unknown event", counts.orphan),
             ("Not activated", "deferred events that were never shown", counts.unactivated),
-        )
+        ]
+    return [
+        [TableCell(text=name, note=note), TableCell(text=words.count(count))]
+        for name, note, count in rows
     ]
 
 
@@ -284,7 +308,14 @@ def _learning(overview: Overview) -> TableRows:
         ("Observations", words.count(overview.observations)),
         ("Model age", words.duration(overview.model_age_seconds)),
         ("Backlog", words.counted(overview.backlog, "record")),
+        *([("Drift alarms", _drift(overview))] if overview.resets else []),
     )
+
+
+def _drift(overview: Overview) -> str:
+    """Return how often the model started again, and when it last did."""
+    last = f", the last one {words.clock(overview.reset_times[-1])}" if overview.reset_times else ""
+    return f"{words.count(overview.resets)}{last}"
 
 
 def _running(overview: Overview) -> TableRows:

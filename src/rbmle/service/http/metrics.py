@@ -21,6 +21,7 @@ from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.worker_counters import WorkerCounters
 from rbmle.service.log.clock import clock
 from rbmle.service.log.timings import EDGES, Histogram, Timings
+from rbmle.service.statistics.recent import losing
 
 _REWARDS = ("joined", "defaulted", "duplicate", "late", "orphan")
 
@@ -124,6 +125,12 @@ class _Live(Collector):
         total = settled * (report.summary.played.ips.value or 0.0)
         text = "Final rewards of slots, sent or by default"
         yield SummaryMetricFamily("rbmle_reward", text, settled, total)
+        text = "Reward of a decision above that of the baseline action: estimate, and ends of its interval"
+        lifts = GaugeMetricFamily("rbmle_lift", text, labels=["window", "bound"])
+        for lift in report.lifts:
+            for bound, value in (("value", lift.value), ("low", lift.low), ("high", lift.high)):
+                lifts.add_metric([lift.window, bound], value)
+        yield lifts
         notices = GaugeMetricFamily(
             "rbmle_notices", "Notices that hold now", labels=["code", "level"]
         )
@@ -146,6 +153,11 @@ class _Live(Collector):
                 "rbmle_clock_offset_seconds",
                 "Time of records minus time of the system, while a jump is not followed",
                 clock.offset_seconds if clock.notices else 0.0,
+            ),
+            (
+                "rbmle_losing",
+                "Whether the policy surely earns less than the baseline action now",
+                losing(report.lifts) is not None,
             ),
             ("rbmle_pending_events", "Events that may be rewarded", report.pending),
             ("rbmle_ready", "Whether it can decide and learn", service.problem is None),

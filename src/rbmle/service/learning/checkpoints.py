@@ -29,7 +29,7 @@ from rbmle.service.log.base import Log
 from rbmle.service.statistics import Statistics
 
 FORMAT = "rbmle checkpoint"
-VERSION = 4
+VERSION = 5
 KEPT = 2
 _OWNER_ONLY = 0o600
 CHUNK = 4096  # pending events in a line: while one is encoded, no other thread does anything

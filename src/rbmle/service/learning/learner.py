@@ -18,7 +18,14 @@ from rbmle.service.learning.fold import Fold
 from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.preparing import prepared
 from rbmle.service.learning.published import Published
-from rbmle.service.learning.report import DAYS, DAYS_SECONDS, Report, reset_notices
+from rbmle.service.learning.report import (
+    DAYS,
+    DAYS_SECONDS,
+    Report,
+    losing_notices,
+    reset_notices,
+    reset_times,
+)
 from rbmle.service.learning.standing_by import FREE_SECONDS, REPORT, Standby, name_of
 from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
@@ -28,6 +35,7 @@ from rbmle.service.log.outage import Failure, Outage
 from rbmle.service.log.publications import Publications
 from rbmle.service.log.records import CLOCK, ClockCorrected, Ticked, encoded, kind_of
 from rbmle.service.statistics import Statistics
+from rbmle.service.statistics.recent import WindowLift, window_lifts
 
 MODEL = "model"  # the name of the publication
 
@@ -73,6 +81,7 @@ class LogLearner:
         self._saved = 0  # the seq of the last checkpoint
         self._learned_seconds = 0.0  # since then
         self._log_bytes = 0
+        self._lifts: list[WindowLift] = []  # over the baseline action
         self._resets = 0  # of the model, that the operator was told of
         self._origin = ""  # of the log
         self._due: dict[str, float] = {}  # when something is to be done again
@@ -244,9 +253,12 @@ class LogLearner:
                 self._log_bytes = self.log.size()
         except LogUnavailable as error:
             failure = failure or Failure(time.time(), str(error))
-        shown = self._shown_before()
+        shown, now = self._shown_before(), clock.now()
+        summary = self.statistics.summary(now) if shown is None else shown.summary
+        if self._is_due("lifts", TICK_SECONDS):
+            self._lifts = window_lifts(summary, summary.ranges)
         report = Report(
-            time=(now := clock.now()),
+            time=now,
             origin=self._origin,
             seq=fold.seq,
             counted=fold.seq if shown is None else shown.counted,
@@ -254,16 +266,19 @@ class LogLearner:
             observations=0 if fold.bandit is None else fold.bandit.round,
             pending=len(fold.joiner.pending),
             counts=fold.joiner.counts if shown is None else shown.counts,
-            summary=self.statistics.summary(now) if shown is None else shown.summary,
+            summary=summary,
+            lifts=self._lifts,
             log_bytes=self._log_bytes,
             unavailable_since=None if failure is None else int(failure.since * 1000),
             unavailable_why="" if failure is None else failure.why,
             broken=broken,
             has_slots=fold.has_slots,
             resets=0 if fold.bandit is None else fold.bandit.resets,
+            reset_times=[] if fold.bandit is None else reset_times(fold.bandit),
             log_clock_ahead_seconds=self._clock_check.ahead_seconds,
             clock_corrections=self._clock_check.corrections,
             notices=[
+                *losing_notices(self._lifts),
                 *self._clock_check.notices,
                 *clock.notices,
                 *([] if fold.bandit is None else reset_notices(fold.bandit, now)),

@@ -111,3 +111,12 @@ class RewardSums(msgspec.Struct, array_like=True):
         self.beyond += not LEAST <= reward <= MOST
         self.reward += reward
         self.squares += (reward - mean) ** 2
+
+    def merged(self, later: "RewardSums") -> "RewardSums":
+        """Return both together."""
+        return RewardSums(
+            self.plays + later.plays,
+            self.beyond + later.beyond,
+            self.reward + later.reward,
+            self.squares + later.squares,
+        )

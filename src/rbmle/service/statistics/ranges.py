@@ -1,5 +1,6 @@
 """The same sums over the last hour, day, week and month, and over all time, in bounded space."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -28,7 +29,7 @@ RANGES = {
 }
 
 
-class Ranges(msgspec.Struct):
+class Ranges(msgspec.Struct, dict=True):  # for the cached property
     """Tallies of what was counted, by range and by bucket, where a bucket is its time over its length.
 
     A play is added to one tally, and that one, when its five minutes are over, to the bucket of each range.
@@ -51,6 +52,7 @@ class Ranges(msgspec.Struct):
 
     def _close(self, number: int) -> None:
         """Add the current tally to all that it is a part of, and begin another."""
+        self._closed.clear()
         self.past = self.past.merged(self.current)
         self.days.add(self.number * FINE * MINUTE, self.current)
         for name, found in self.buckets.items():
@@ -67,6 +69,7 @@ class Ranges(msgspec.Struct):
             return
         self._close(number)
         self.days.correct_clock(time)
+        self._closed.clear()
         for name, found in self.buckets.items():
             self.buckets[name] = up_to(found, number * FINE // RANGES[name].length)
 
@@ -84,13 +87,21 @@ class Ranges(msgspec.Struct):
         """Return the sums of a range that ends at a time, in milliseconds."""
         minutes = max(now // MINUTE, self.number * FINE)
         first = _first(RANGES[name], minutes)
-        parts = [tally for at, tally in self.buckets[name].items() if at >= first]
-        if self.number * FINE // RANGES[name].length >= first:
-            parts.append(self.current)
-        found = Tally()
-        for part in parts:
-            found = found.merged(part)
-        return found
+        known = self._closed.get(name)
+        if known is None or known[0] != first:
+            found = Tally()
+            for at, tally in self.buckets[name].items():
+                if at >= first:
+                    found = found.merged(tally)
+            known = self._closed[name] = first, found
+        _, closed = known
+        is_current = self.number * FINE // RANGES[name].length >= first
+        return closed.merged(self.current) if is_current else closed
+
+    @cached_property
+    def _closed(self) -> dict[str, tuple[int, Tally]]:
+        """Return the first bucket of each range and the sums of its buckets, where they are known."""
+        return {}
 
 
 def _first(range: Range, minutes: int) -> int:

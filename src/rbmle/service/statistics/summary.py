@@ -4,29 +4,14 @@ Equal calls in equal order give equal statistics, to the bit. Their size is boun
 checkpoint as JSON and come back equal.
 """
 
-import math
-
 import msgspec
 
 from rbmle.service.log.records import Decided, Play
-from rbmle.service.statistics.lift import RewardSums
 from rbmle.service.statistics.ranges import RANGES, Ranges
-from rbmle.service.statistics.tally import Earned, References
-from rbmle.service.statistics.timeline import Point, Timeline
+from rbmle.service.statistics.tally import Earned, References, named
+from rbmle.service.statistics.timeline import Series, Timeline
 from rbmle.service.statistics.traffic import Traffic
-from rbmle.service.statistics.weights import probability, weights_of
-
-BINS = 20  # of the probabilities in (0, 1]
-MOST_ACTIONS = 50  # that are named; the others are counted together
-
-
-class ActionCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often an action was chosen, and what it earned."""
-
-    id: str
-    count: int
-    excess: int  # the count may be too large by so much
-    rewards: RewardSums = msgspec.field(default_factory=RewardSums)
+from rbmle.service.statistics.weights import weights_of
 
 
 class StatisticsSummary(Earned, frozen=True, kw_only=True):
@@ -35,25 +20,20 @@ class StatisticsSummary(Earned, frozen=True, kw_only=True):
     ranges: dict[str, Earned] = msgspec.field(
         default_factory=lambda: {name: Earned() for name in RANGES}
     )
-    # plays by the probability of what was chosen
-    propensities: list[int] = msgspec.field(default_factory=list)
-    # the most frequent first
-    actions: list[ActionCount] = msgspec.field(default_factory=list)
-    others: int = 0  # plays of actions that are not named
-    bucket_minutes: int = 1
-    points: list[Point] = msgspec.field(default_factory=list)
+    # what is drawn, by range and of all time
+    series: dict[str, Series] = msgspec.field(default_factory=dict)
+    decided_in_minute: int = 0  # decisions in the last 60 seconds
 
     def of(self, earned: Earned) -> "StatisticsSummary":
-        """Return the same with what was earned in some time; actions and propensities stay of all time."""
+        """Return the same with what was earned in some time."""
         known = {name: getattr(earned, name) for name in Earned.__struct_fields__}
-        return msgspec.structs.replace(self, **known, ranges={})
+        return msgspec.structs.replace(self, **known, ranges={}, series={})
 
 
 class Statistics(msgspec.Struct, kw_only=True):
     """Sums of all decisions and of all rewards that are final."""
 
     time: int = 0  # of the last that was counted, in milliseconds
-    propensities: list[int] = msgspec.field(default_factory=lambda: [0] * BINS)
     traffic: Traffic = msgspec.field(default_factory=Traffic)
     timeline: Timeline = msgspec.field(default_factory=Timeline)
     ranges: Ranges = msgspec.field(default_factory=Ranges)
@@ -62,11 +42,10 @@ class Statistics(msgspec.Struct, kw_only=True):
     def decide(self, time_ms: int, decided: Decided) -> None:
         """Count a decision, and every play of it."""
         self.time = time_ms
-        self.timeline.at(time_ms).decided += len(decided.plays)
+        self.timeline.decide(time_ms, len(decided.plays))
         self.ranges.at(time_ms).decide(decided)
         for play in decided.plays:
             self.traffic.add(decided.actions[play.chosen].id)
-            self.propensities[_bin(probability(play, play.chosen))] += 1
 
     def settle(
         self, time_ms: int, decided: Decided, play: Play, reward: float, is_joined: bool
@@ -78,8 +57,9 @@ class Statistics(msgspec.Struct, kw_only=True):
         is_of_policy = play.preferred is None
         tally = self.ranges.at(time_ms)
         tally.joined += is_joined
-        tally.settle(weights, reward, is_of_policy, self.references)
-        self.traffic.settle(decided.actions[play.chosen].id, reward)
+        action = decided.actions[play.chosen].id
+        tally.settle(action, weights, reward, is_of_policy, self.references)
+        self.traffic.settle(action, reward)
         bucket = self.timeline.at(time_ms)
         bucket.settled += 1
         bucket.reward += reward
@@ -102,27 +82,10 @@ class Statistics(msgspec.Struct, kw_only=True):
         Ranges end now, in milliseconds; None: when something was counted last.
         """
         end = self.time if now is None else now
-        counters = sorted(self.traffic.counters.items(), key=lambda item: (-item[1].count, item[0]))
-        named = [
-            ActionCount(
-                id=id,
-                count=counter.count,
-                excess=counter.excess,
-                rewards=msgspec.structs.replace(counter.rewards),
-            )
-            for id, counter in counters[:MOST_ACTIONS]
-        ]
+        earned = msgspec.structs.asdict(self.ranges.total().earned())
         return StatisticsSummary(
-            **msgspec.structs.asdict(self.ranges.total().earned()),
+            **earned | named(self.traffic),
             ranges={name: self.ranges.within(name, end).earned() for name in RANGES},
-            propensities=list(self.propensities),
-            actions=named,
-            others=self.traffic.total - sum(action.count for action in named),
-            bucket_minutes=self.timeline.minutes,
-            points=self.timeline.points(),
+            series=self.timeline.series(),
+            decided_in_minute=self.timeline.per_minute(end),
         )
-
-
-def _bin(probability: float) -> int:
-    """Return the number of the bin ((i, i + 1] / 20) that a probability is in."""
-    return min(max(math.ceil(probability * BINS) - 1, 0), BINS - 1)

@@ -1,14 +1,30 @@
 """Sums over the plays of some stretch of time."""
 
+import math
+from typing import Any
+
 import msgspec
 
 from rbmle.evaluation.weight_sums import WeightSums
 from rbmle.service.log.records import Decided
 from rbmle.service.statistics.estimates import Comparison, comparison_of
-from rbmle.service.statistics.lift import LiftSums, Means
+from rbmle.service.statistics.lift import LiftSums, Means, RewardSums
+from rbmle.service.statistics.traffic import Traffic
 from rbmle.service.statistics.weights import Weights, probability
 
 NOTHING = comparison_of(WeightSums())
+BINS = 20  # of the probabilities in (0, 1]
+MOST_ACTIONS = 50  # that are named; the others are counted together
+COUNTERS = 64  # of actions in a part of the time
+
+
+class ActionCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often an action was chosen, and what it earned."""
+
+    id: str
+    count: int
+    excess: int  # the count may be too large by so much
+    rewards: RewardSums = msgspec.field(default_factory=RewardSums)
 
 
 class Earned(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +43,10 @@ class Earned(msgspec.Struct, frozen=True, kw_only=True):
     over_uniform: LiftSums = msgspec.field(default_factory=LiftSums)
     exploration_rate: float | None = None  # None: no play yet
     agreement: float | None = None  # of model and baseline; None: no play was compared
+    # plays by the probability of what was chosen
+    propensities: list[int] = msgspec.field(default_factory=lambda: [0] * BINS)
+    actions: list[ActionCount] = []  # the most frequent first
+    others: int = 0  # plays of actions that are not named
 
 
 class References(msgspec.Struct):
@@ -34,6 +54,20 @@ class References(msgspec.Struct):
 
     baseline: Means = msgspec.field(default_factory=Means)
     uniform: Means = msgspec.field(default_factory=Means)
+
+
+class Propensities(msgspec.Struct, array_like=True):
+    """Plays by the probability of what was chosen."""
+
+    bins: list[int] = msgspec.field(default_factory=lambda: [0] * BINS)
+
+    def add(self, probability: float) -> None:
+        """Count a play in the bin (i/20, (i + 1)/20] that its probability is in."""
+        self.bins[min(max(math.ceil(probability * BINS) - 1, 0), BINS - 1)] += 1
+
+    def merged(self, later: "Propensities") -> "Propensities":
+        """Return both together."""
+        return Propensities([a + b for a, b in zip(self.bins, later.bins, strict=True)])
 
 
 class Tally(msgspec.Struct, array_like=True):
@@ -52,22 +86,28 @@ class Tally(msgspec.Struct, array_like=True):
     uniform: WeightSums = msgspec.field(default_factory=WeightSums)
     over_baseline: LiftSums = msgspec.field(default_factory=LiftSums)
     over_uniform: LiftSums = msgspec.field(default_factory=LiftSums)
+    propensities: Propensities = msgspec.field(default_factory=Propensities)
+    traffic: Traffic = msgspec.field(default_factory=lambda: Traffic(limit=COUNTERS))
 
     def decide(self, decided: Decided) -> None:
         """Count a decision, and every play of it."""
         self.decisions += 1
         self.plays += len(decided.plays)
         for play in decided.plays:
-            self.explored += probability(play, play.chosen) < max(play.probabilities)
+            chance = probability(play, play.chosen)
+            self.explored += chance < max(play.probabilities)
+            self.propensities.add(chance)
+            self.traffic.add(decided.actions[play.chosen].id)
             if play.preferred is not None:
                 self.compared += 1
                 self.agreed += play.preferred == play.baseline
 
     def settle(
-        self, weights: Weights, reward: float, is_of_policy: bool, references: References
+        self, action: str, weights: Weights, reward: float, is_of_policy: bool, means: References
     ) -> None:
         """Count the final reward of a play, and take it into the means that later ones are measured from."""
         baseline, uniform = weights
+        self.traffic.settle(action, reward)
         self.played.add(1.0, reward)
         self.policy.add(1.0 if is_of_policy else None, reward)
         self.policy_baseline.add(
@@ -77,8 +117,8 @@ class Tally(msgspec.Struct, array_like=True):
         self.uniform.add(None if uniform is None else uniform.weight, reward)
         if not is_of_policy:
             return
-        self.over_baseline.add(baseline, reward, references.baseline)
-        self.over_uniform.add(uniform, reward, references.uniform)
+        self.over_baseline.add(baseline, reward, means.baseline)
+        self.over_uniform.add(uniform, reward, means.uniform)
 
     def merged(self, later: "Tally") -> "Tally":
         """Return both together."""
@@ -101,4 +141,20 @@ class Tally(msgspec.Struct, array_like=True):
             over_uniform=self.over_uniform.merged(LiftSums()),
             exploration_rate=self.explored / self.plays if self.plays else None,
             agreement=self.agreed / self.compared if self.compared else None,
+            propensities=list(self.propensities.bins),
+            **named(self.traffic),
         )
+
+
+def named(traffic: Traffic) -> dict[str, Any]:
+    """Return the fields of `Earned` that tell which actions were chosen."""
+    actions = [
+        ActionCount(
+            id=id,
+            count=counter.count,
+            excess=counter.excess,
+            rewards=msgspec.structs.replace(counter.rewards),
+        )
+        for id, counter in traffic.most(MOST_ACTIONS)
+    ]
+    return {"actions": actions, "others": max(traffic.total - sum(a.count for a in actions), 0)}

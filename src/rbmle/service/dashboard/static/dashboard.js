@@ -31,7 +31,7 @@
     showNotices(view.notices);
     for (const place of document.querySelectorAll("[data-rows]")) showRows(place);
     showHistogram(view.bars);
-    if (CHARTS) showCharts(view.overview.summary);
+    if (CHARTS) showCharts(view);
   }
 
   function showNotices(notices) {
@@ -55,7 +55,7 @@
     const details = place.closest("details");
     if (details && !details.open) return;
     const name = place.dataset.rows;
-    const rows = latest.tables[name] ?? pointRows(latest.overview.summary.points);
+    const rows = latest.tables[name] ?? pointRows(latest.overview.points);
     const text = JSON.stringify(rows);
     if (written.get(name) === text) return;
     written.set(name, text);
@@ -149,17 +149,27 @@
 
   const charts = new Map();
 
-  function showCharts(summary) {
-    if (!summary.points.length) return;
-    const [rewards, plays] = series(summary);
+  function showCharts(view) {
+    if (!view.overview.points.length) return clearCharts();
+    const [rewards, plays] = series(view.overview);
     draw("rewards-chart", rewardOptions, rewards);
     draw("plays-chart", playOptions, plays);
   }
 
-  function series(summary) {
-    const length = summary.bucket_minutes * 60;
+  function clearCharts() {
+    for (const [id, chart] of charts) {
+      resizes.unobserve(byId(id));
+      chart.destroy();
+    }
+    charts.clear();
+    const empty = span("waiting", "No decision in this time.");
+    byId("rewards-chart").replaceChildren(empty);
+  }
+
+  function series(overview) {
+    const length = overview.bucket_minutes * 60;
     const times = [], played = [], baseline = [], uniform = [], plays = [];
-    for (const point of summary.points) {
+    for (const point of overview.points) {
       const time = point.time / 1000;
       const before = times[times.length - 1];
       if (before !== undefined && time - before > GAP * length) {
@@ -170,7 +180,7 @@
       played.push(point.played);
       baseline.push(point.baseline);
       uniform.push(point.uniform);
-      plays.push(point.decided / summary.bucket_minutes);
+      plays.push(point.decided / overview.bucket_minutes);
     }
     return [[times, played, baseline, uniform], [times, plays]];
   }
@@ -214,6 +224,26 @@
     };
   }
 
+  // A line at each time when the model started again.
+  function drawMarks(chart) {
+    const { ctx, bbox } = chart;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = colour("bad");
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.setLineDash([4, 4]);
+    for (const time of latest.marks) {
+      const x = chart.valToPos(time / 1000, "x", true);
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.textAlign = x > bbox.left + bbox.width / 2 ? "right" : "left";
+      ctx.fillText(" drift alarm ", x, bbox.top + 12 * devicePixelRatio);
+    }
+    ctx.restore();
+  }
+
   function ends(seconds) {
     const first = seconds[0], last = seconds[seconds.length - 1];
     return last - first < 300 ? [first - 150, last + 150] : [first, last];
@@ -242,6 +272,7 @@
     options.axes[1].values = (_, ticks) => ticks.map((tick) => String(tick).replace("-", "−"));
     options.legend = { markers: { width: 0, fill: (chart, at) => chart.series[at].stroke(chart, at) } };
     options.scales.y = { range: (_, low, high) => (low == null ? [0, 1] : uPlot.rangeNum(low, high, 0.08, true)) };
+    options.hooks = { draw: [drawMarks] };
     options.series = [
       { label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" },
       line("As played", "played"),
@@ -268,7 +299,7 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     for (const chart of charts.values()) chart.destroy();
     charts.clear();
-    if (latest && CHARTS) showCharts(latest.overview.summary);
+    if (latest && CHARTS) showCharts(latest);
   });
 
   /* The stream */
