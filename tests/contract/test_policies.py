@@ -5,12 +5,16 @@ from typing import Any
 import pytest
 
 from rbmle import (
+    GLM,
+    GLMRBMLE,
     POLICIES,
     Bandit,
     Bernoulli,
     Exact,
     FullBatch,
     Gaussian,
+    LinTS,
+    LinUCB,
     Memory,
     Mixture,
     Network,
@@ -19,6 +23,7 @@ from rbmle import (
     NeuralTS,
     NeuralUCB,
     Regression,
+    Ridge,
 )
 from rbmle.classical import KLUCB, RBMLE, UCB1, BetaTS, GaussianTS
 from rbmle.core.policy import Policy
@@ -63,6 +68,9 @@ VARIANTS: dict[str, Policy[Any]] = {
     "ucb, standard": NeuralUCB(model=Regression(network=Network(width=16, start="standard"))),
     "ucb, window": NeuralUCB(model=Regression(memory=Memory(keep="window", size=50))),
     "ucb, reservoir": NeuralUCB(model=Regression(memory=Memory(keep="reservoir", size=50))),
+    "lin-ucb, diagonal": LinUCB(model=Ridge(precision="diagonal")),
+    "lin-ts, diagonal": LinTS(model=Ridge(precision="diagonal")),
+    "glm-rbmle, diagonal": GLMRBMLE(model=GLM(precision="diagonal")),
     "ts, exact": NeuralTS(precision=Exact(), model=Regression(network=SMALL)),
 }
 CLASSICAL: dict[str, Policy[Any]] = {

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from rbmle.core.types import Rows
 from rbmle.engine.compiled import call_scalar, inlined, kernel, part
 from rbmle.engine.root_search import root
-from rbmle.engine.square_root import project
+from rbmle.engine.square_root import move_diagonal, project, project_diagonal
 from rbmle.engine.watching import Watch, notice
 
 notice_one = part(notice)
@@ -74,6 +74,31 @@ def generalised_update(
             u *= weight / (s + math.sqrt(s))
             for j in range(d):
                 F[block, i, j] -= u * v[j]
+        if notice_one(watch, rewards[n], call_scalar(mean, before), alarm):
+            return n + 1
+    return rewards.shape[0]
+
+
+@kernel
+def diagonal_generalised_update(
+    mean: int,
+    rows: Rows,
+    rewards: Float[np.ndarray, " n"],
+    begin: int,
+    alarm: float,
+    F: Float[np.ndarray, "blocks features"],
+    theta: Float[np.ndarray, "blocks features"],
+    watch: Watch,
+) -> int:
+    """As `generalised_update`, from a diagonal H⁻¹ to the diagonal of the new one."""
+    for n in range(begin, rewards.shape[0]):
+        block, before = rows.blocks[n], 0.0
+        for k in range(rows.starts[n], rows.starts[n] + rows.lengths[n]):
+            before += rows.values[k] * theta[block, rows.indices[k]]
+        q = project_diagonal(F, rows, n)
+        z = mode(mean, before, q, rewards[n])
+        rest = rewards[n] - call_scalar(mean, z)
+        move_diagonal(F, theta, rows, n, rest, curvature(mean, z), q)
         if notice_one(watch, rewards[n], call_scalar(mean, before), alarm):
             return n + 1
     return rewards.shape[0]

@@ -1,4 +1,7 @@
-"""Ridge regression by a square root F of V⁻¹ = FFᵀ: always positive, and a sample is F times noise."""
+"""Ridge regression by a square root F of V⁻¹ = FFᵀ: always positive, and a sample is F times noise.
+
+Of a diagonal V, F has the diagonal alone. Learning and deciding then cost what a context has entries.
+"""
 
 import math
 
@@ -82,5 +85,76 @@ def ridge_update(
             for j in range(d):
                 F[block, i, j] -= u * v[j]
         if notice_one(watch, rewards[n], rewards[n] - error, alarm):
+            return n + 1
+    return rewards.shape[0]
+
+
+@inlined
+def project_diagonal(F: Float[np.ndarray, "blocks features"], rows: Rows, i: int) -> float:
+    """Return ‖Fx_i‖² = ‖x_i‖²_{V⁻¹} for a diagonal V."""
+    block, total = rows.blocks[i], 0.0
+    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+        v = rows.values[k] * F[block, rows.indices[k]]
+        total += v * v
+    return total
+
+
+@inlined
+def move_diagonal(
+    F: Float[np.ndarray, "blocks features"],
+    theta: Float[np.ndarray, "blocks features"],
+    rows: Rows,
+    i: int,
+    rest: float,
+    weight: float,
+    q: float,
+) -> None:
+    """θ̂ ← θ̂ + rest · V⁻¹x_i, then V⁻¹ ← the diagonal of (V + weight · x_i x_iᵀ)⁻¹, with q = ‖x_i‖²_{V⁻¹}."""
+    block, share = rows.blocks[i], weight / (1.0 + weight * q)
+    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+        j = rows.indices[k]
+        v = rows.values[k] * F[block, j]
+        theta[block, j] += F[block, j] * v * rest
+        F[block, j] *= math.sqrt(1.0 - share * v * v)  # v² ≤ q
+
+
+@kernel
+def diagonal_ridge_estimates(
+    F: Float[np.ndarray, "blocks features"],
+    theta: Float[np.ndarray, "blocks features"],
+    rows: Rows,
+    means: Float[np.ndarray, " n"],
+    norms: Float[np.ndarray, " n"],
+) -> None:
+    """Write θ̂ᵀx_i and ‖x_i‖²_{V⁻¹} for every context, for a diagonal V."""
+    for i in range(rows.blocks.shape[0]):
+        mean = 0.0
+        for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+            mean += rows.values[k] * theta[rows.blocks[i], rows.indices[k]]
+        means[i] = mean
+        norms[i] = project_diagonal(F, rows, i)
+
+
+@kernel
+def diagonal_ridge_update(
+    rows: Rows,
+    rewards: Float[np.ndarray, " n"],
+    begin: int,
+    alarm: float,
+    F: Float[np.ndarray, "blocks features"],
+    theta: Float[np.ndarray, "blocks features"],
+    watch: Watch,
+) -> int:
+    """Learn as `ridge_update` does from a V that is diagonal, then keep only the diagonal of the new V⁻¹.
+
+    From `begin` on; return n, or what comes after an observation that set off the alarm.
+    """
+    for n in range(begin, rewards.shape[0]):
+        block, expected = rows.blocks[n], 0.0
+        for k in range(rows.starts[n], rows.starts[n] + rows.lengths[n]):
+            expected += rows.values[k] * theta[block, rows.indices[k]]
+        q = project_diagonal(F, rows, n)
+        move_diagonal(F, theta, rows, n, (rewards[n] - expected) / (1.0 + q), 1.0, q)
+        if notice_one(watch, rewards[n], expected, alarm):
             return n + 1
     return rewards.shape[0]

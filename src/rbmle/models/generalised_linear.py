@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.compiled import scalar
-from rbmle.engine.generalised_linear import generalised_update
+from rbmle.engine.generalised_linear import diagonal_generalised_update, generalised_update
 from rbmle.likelihoods import Bernoulli, Likelihood
 from rbmle.likelihoods.base import rewards_of
-from rbmle.models.ridge import Ridge, RidgeState
+from rbmle.models.ridge import Form, Ridge, RidgeState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +26,16 @@ class GLM:
     likelihood: Likelihood = field(default_factory=Bernoulli)
     ridge: float = 1.0  # λ
     alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
+    precision: Form = "full"  # H, or of its inverse the diagonal alone, as for `Ridge`
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a ridge that is not positive, or an alarm below 0."""
+        """Raise SettingError for a ridge that is not positive, an alarm below 0 or an unknown precision."""
         _ = self.linear
 
     @property
     def linear(self) -> Ridge:
         """Return the model that has its state in common with this one."""
-        return Ridge(ridge=self.ridge, alarm=self.alarm)
+        return Ridge(ridge=self.ridge, alarm=self.alarm, precision=self.precision)
 
     @property
     def rewards(self) -> tuple[float, float]:
@@ -44,11 +46,20 @@ class GLM:
         """Return θ̂ = 0 and H = λI."""
         return self.linear.init(blocks, features, rng)
 
-    def estimates(
-        self, state: RidgeState, contexts: Contexts
-    ) -> tuple[Indices, Indices, np.ndarray]:
-        """Return θ̂ᵀx, ‖x‖²_{H⁻¹} and Fᵀx for every context, with H⁻¹ = FFᵀ."""
+    def estimates(self, state: RidgeState, contexts: Contexts) -> tuple[Indices, Indices]:
+        """Return θ̂ᵀx and ‖x‖²_{H⁻¹} for every context."""
         return self.linear.estimates(state, contexts)
+
+    def draws(
+        self,
+        state: RidgeState,
+        contexts: Contexts,
+        deviation: float,  # ν
+        count: int,
+        rng: np.random.Generator,
+    ) -> Float[np.ndarray, "draws arms"]:
+        """Return θ̃ᵀx for every context, with one θ̃ ~ N(θ̂, ν² H⁻¹) for each block and draw."""
+        return self.linear.draws(state, contexts, deviation, count, rng)
 
     def predict(self, state: RidgeState, contexts: Contexts) -> Indices:
         """Return θ̂ᵀx for every context; the expected reward is b′(θ̂ᵀx)."""
@@ -57,7 +68,9 @@ class GLM:
     def update_all(self, state: RidgeState, batch: Batch) -> None:
         """Learn from each reward; all of them are fitted."""
         mean = scalar(self.likelihood.mean)
-        self.linear.learn(state, batch, partial(generalised_update, mean))
+        linear = self.linear
+        update = diagonal_generalised_update if linear.is_diagonal else generalised_update
+        linear.learn(state, batch, partial(update, mean))
 
     def grow(self, state: RidgeState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

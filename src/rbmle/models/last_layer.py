@@ -59,7 +59,7 @@ class LastLayer:
     def estimates(self, state: LastLayerState, contexts: Contexts) -> tuple[Indices, Indices]:
         """Return θ̂ᵀφ(x) and the width ‖φ(x)‖_{V⁻¹} for every context."""
         phi = self.represented(state.regression, self.model.network.rows(contexts))
-        means, norms, _ = self.linear.estimates(state.head, phi)
+        means, norms = self.linear.estimates(state.head, phi)
         return means, np.sqrt(norms)
 
     def represented(self, state: RegressionState, rows: Rows) -> Contexts:

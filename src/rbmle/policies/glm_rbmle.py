@@ -42,5 +42,5 @@ class GLMRBMLE(ModelPolicy[RidgeState]):
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the estimate and its bias."""
         alpha = self.bias * self.growth(state.round + 1)
-        z, norm_squared, _ = self.model.estimates(state, contexts)
+        z, norm_squared = self.model.estimates(state, contexts)
         return z + alpha / 2 * norm_squared

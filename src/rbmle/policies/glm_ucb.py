@@ -36,6 +36,6 @@ class GLMUCB(ModelPolicy[RidgeState]):
 
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the expected reward and its confidence width."""
-        z, norm_squared, _ = self.model.estimates(state, contexts)
+        z, norm_squared = self.model.estimates(state, contexts)
         expected = np.array([self.model.likelihood.mean(each) for each in z.tolist()])
         return expected + self.exploration * np.sqrt(norm_squared)

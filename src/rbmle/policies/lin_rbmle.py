@@ -37,5 +37,5 @@ class LinRBMLE(ModelPolicy[RidgeState]):
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the estimate and its bias."""
         alpha = self.bias * self.growth(state.round + 1)
-        mean, norm_squared, _ = self.model.estimates(state, contexts)
+        mean, norm_squared = self.model.estimates(state, contexts)
         return mean + alpha / 2 * norm_squared

@@ -31,5 +31,5 @@ class LinUCB(ModelPolicy[RidgeState]):
 
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the estimate and its confidence width."""
-        mean, norm_squared, _ = self.model.estimates(state, contexts)
+        mean, norm_squared = self.model.estimates(state, contexts)
         return mean + self.exploration * np.sqrt(norm_squared)

@@ -8,7 +8,7 @@ from rbmle.core.numbers import check_not_negative
 from rbmle.core.types import Contexts, Indices, Probabilities
 from rbmle.core.weighing import shares
 from rbmle.models.generalised_linear import GLM
-from rbmle.models.ridge import Ridge, RidgeState, draw_linear
+from rbmle.models.ridge import Ridge, RidgeState
 from rbmle.policies.base import ModelPolicy
 
 
@@ -30,20 +30,13 @@ class LinearSampling(ModelPolicy[RidgeState]):
 
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the estimates of one draw."""
-        (draw,) = self._draws(state, contexts, 1, rng)
+        (draw,) = self.learner.draws(state, contexts, self.exploration, 1, rng)
         return draw
 
     def weigh(
         self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
     ) -> tuple[Indices, Probabilities | None]:
         """Return one draw, and how often each arm comes first in so many draws."""
-        indices = self._draws(state, contexts, max(draws, 1), rng)
+        count = max(draws, 1)
+        indices = self.learner.draws(state, contexts, self.exploration, count, rng)
         return indices[0], shares(indices).mean(axis=0) if draws else None
-
-    def _draws(
-        self, state: RidgeState, contexts: Contexts, draws: int, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Return a row of indices for each draw."""
-        means, _, projections = self.learner.estimates(state, contexts)
-        z = rng.normal(size=(draws, *state.theta.shape))[:, contexts.rows.blocks]
-        return draw_linear(means, projections, self.exploration, z)

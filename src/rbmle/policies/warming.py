@@ -12,9 +12,11 @@ from rbmle.core.policy import Policy
 from rbmle.features import Hashing
 from rbmle.likelihoods import LIKELIHOODS
 from rbmle.models.arm_ascent import FEW
+from rbmle.models.generalised_linear import GLM
 from rbmle.models.network import Network
 from rbmle.models.precision import Exact
 from rbmle.models.regression import Regression
+from rbmle.models.ridge import Ridge
 from rbmle.models.training import FullBatch
 from rbmle.policies.settings import has_setting
 
@@ -28,6 +30,8 @@ def variants(policy: Any) -> Iterator[Policy[Any]]:
     """Yield a policy, and small ones like it with each setting that needs kernels of its own."""
     yield policy
     model = getattr(policy, "model", None)
+    if isinstance(model, Ridge | GLM):
+        yield replace(policy, model=replace(model, precision="diagonal"))
     if not isinstance(model, Regression):
         return
     for likelihood in LIKELIHOODS:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rbmle import GLMTS, GLMUCB, LinUCB, NeuralUCB
+from rbmle import GLMTS, GLMUCB, LinUCB, NeuralUCB, Ridge
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
 from rbmle.core.weighing import inverse_gaps
@@ -26,8 +26,16 @@ def test_slots_are_fewer_where_learning_would_pass_over_all_of_them() -> None:
     assert default_featuriser(default_policy()).bits == 16
     assert default_featuriser(NeuralUCB()).bits == 12  # θ̂ is an average
     assert default_featuriser(LinUCB()).bits == 10
+    assert default_featuriser(LinUCB(model=Ridge(precision="diagonal"))).bits == 16
     assert default_featuriser(GLMUCB()).bits == default_featuriser(GLMTS()).bits == 10
     assert default_featuriser().is_scaled
+
+
+def test_a_diagonal_precision_has_no_limit_of_slots() -> None:
+    policy = LinUCB(model=Ridge(precision="diagonal"))
+    model = ModelSettings(policy=policy, featuriser=Hashing(bits=20, is_scaled=True))
+    assert model.notice is None
+    model.warm_up()
 
 
 @pytest.mark.parametrize("policy", [LinUCB(), GLMUCB()])

@@ -70,19 +70,22 @@ def settings_in(policy: Policy[Any]) -> str:
 
 def _has_matrix(policy: Any) -> bool:
     """Return whether a policy keeps a matrix of slots × slots."""
-    return isinstance(getattr(policy, "model", None), Ridge | GLM)
+    model = getattr(policy, "model", None)
+    return isinstance(model, Ridge | GLM) and model.precision == "full"
 
 
 def default_featuriser(policy: Any = None) -> Hashing:
     """Return how features are read where nothing is said, for a policy or for the default one.
 
     It has fewer slots where the cost of learning grows with them: a policy that averages its walk passes
-    over all that was ever touched, and a linear or generalised linear one over slots × slots.
+    over all that was ever touched, and a linear or generalised linear one over slots × slots, unless its
+    precision is diagonal.
     """
     if _has_matrix(policy):
         return Hashing(bits=BITS_OF_RIDGES, is_scaled=True)
     model = getattr(default_policy() if policy is None else policy, "model", None)
-    is_averaged = getattr(getattr(model, "training", None), "average", 1.0) > 0
+    usual = 0.0 if isinstance(model, Ridge | GLM) else 1.0
+    is_averaged = getattr(getattr(model, "training", None), "average", usual) > 0
     return Hashing(bits=BITS_OF_AVERAGES if is_averaged else BITS, is_scaled=True)
 
 
@@ -111,7 +114,7 @@ class ModelSettings:
             raise SettingError(
                 f"{type(self.policy).__name__} keeps a matrix of {slots:,} × {slots:,} numbers for "
                 f"{slots:,} slots of features, which no machine can learn from; use at most "
-                f"{MOST_RIDGE.bit_length() - 1} bits, or a policy with a network"
+                f"{MOST_RIDGE.bit_length() - 1} bits, or model.precision=diagonal, or a policy with a network"
             )
         network = getattr(getattr(self.policy, "model", None), "network", None)
         units = getattr(network, "width", 0)
@@ -131,7 +134,8 @@ class ModelSettings:
         return (
             f"{type(self.policy).__name__} over {slots:,} slots of features passes over a matrix of "
             f"{slots:,} × {slots:,} numbers for each observation, so it learns about {per_second:,} a second "
-            f"and falls behind if more come; use {QUICK_RIDGE.bit_length() - 1} bits, or a network"
+            f"and falls behind if more come; use {QUICK_RIDGE.bit_length() - 1} bits, or "
+            "model.precision=diagonal"
         )
 
     def with_policy(self, policy: Policy[Any]) -> Self:
