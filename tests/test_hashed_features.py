@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from rbmle import Bandit, Hashing, LinUCB, NeuralUCB
-from rbmle.core.errors import ContextError, EligibilityError, FeatureError
+from rbmle.core.errors import ContextError, EligibilityError, FeatureError, SettingError
 from rbmle.core.types import Contexts
 from rbmle.features.hashing import MOST_PRODUCTS
 from rbmle.features.json_rows import Offered
@@ -201,6 +201,13 @@ def test_settings_of_hashing_come_back_from_a_file(tmp_path: Path) -> None:
         b.decide((GUEST, [{"a": 1}, {"b": "x"}]), id="x").indices.tolist() for b in (bandit, loaded)
     ]
     assert again[0] == again[1]
+
+
+@pytest.mark.parametrize("policy", ["lin-ucb", "neural-ucb", "uniform"])
+def test_scaled_features_are_refused_when_a_bandit_is_made(policy: str) -> None:
+    for arms, encoding in ((3, "disjoint"), (None, "per-arm")):
+        with pytest.raises(SettingError, match="`is_scaled` is for the service"):
+            Bandit(policy, arms=arms, features=Hashing(is_scaled=True), encoding=encoding)
 
 
 def test_a_bandit_learns_who_likes_what() -> None:

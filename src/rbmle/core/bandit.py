@@ -16,7 +16,7 @@ from rbmle.core.checks import (
     whole_number,
 )
 from rbmle.core.decision_ids import OnRepeat, given_ids, on_repeat_of, stream_of
-from rbmle.core.encoding import Encoder, encoder_for
+from rbmle.core.encoding import Encoded, Encoder, encoder_for
 from rbmle.core.errors import ArmError, RewardError, SettingError
 from rbmle.core.events import Event
 from rbmle.core.learning import Learner
@@ -46,7 +46,7 @@ class Bandit:
         policy: Policy[Any] | type[Policy[Any]] | str,
         *,
         arms: int | Iterable[ArmId] | None = None,
-        features: int | Iterable[str] | Encoder | None = None,
+        features: int | Iterable[str] | Encoder | Encoded | None = None,
         seed: int = 0,
         encoding: str | Encoding = Encoding.DISJOINT,
         floor: float = 0.0,

@@ -48,6 +48,21 @@ class Scaling(Protocol):
         ...
 
 
+class ChecksUse(Protocol):
+    """An encoder with settings by which it cannot read features itself."""
+
+    def check_usable(self) -> None:
+        """Raise SettingError for such settings."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The encoder of a bandit that gets contexts from its caller, who has read the features already."""
+
+    encoder: int | Encoder
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     """Features that are known by their place alone."""
@@ -181,11 +196,18 @@ class NoFeatures:
         )
 
 
-def encoder_for(features: int | Iterable[str] | Encoder | None, policy: object) -> Encoder:
+def encoder_for(
+    features: int | Iterable[str] | Encoder | Encoded | None, policy: object
+) -> Encoder:
     """Return the encoder of features, which a policy that ignores contexts can do without."""
     if features is None and has(policy, IgnoresContexts):
         return NoFeatures()
-    return encoder_of(features)
+    if isinstance(features, Encoded):
+        return encoder_of(features.encoder)
+    encoder = encoder_of(features)
+    if has(encoder, ChecksUse):
+        encoder.check_usable()
+    return encoder
 
 
 def encoder_of(features: int | Iterable[str] | Encoder | None) -> Encoder:

@@ -19,7 +19,7 @@ import numpy as np
 from rbmle.core.arms import Arms
 from rbmle.core.bandit import Bandit
 from rbmle.core.decision_ids import LearnedDecisions
-from rbmle.core.encoding import Encoder, Places
+from rbmle.core.encoding import Encoded, Encoder, Places
 from rbmle.core.errors import FileError
 from rbmle.core.events import Events
 from rbmle.core.files import written_whole
@@ -129,7 +129,7 @@ def _untaught(bandit: Bandit) -> Bandit:
     return Bandit(
         bandit.policy,
         arms=None if bandit.arms is None else bandit.arms.ids,
-        features=bandit.encoder,
+        features=Encoded(bandit.encoder),
         seed=bandit.seed,
         encoding=bandit.encoding,
         floor=bandit.floor,
@@ -286,7 +286,7 @@ def _rebuilt(
     bandit = Bandit(
         policy,
         arms=None if manifest["arms"] is None else manifest["arms"],
-        features=features,
+        features=Encoded(features),
         seed=manifest["seed"],
         encoding=manifest["encoding"],
         floor=manifest["floor"],

@@ -68,6 +68,14 @@ class Hashing:
                 f"(('user', 'article'),), got {self.interactions!r}"
             )
 
+    def check_usable(self) -> None:
+        """Raise SettingError for settings with which `row` and `rows` read nothing."""
+        if self.is_scaled:
+            raise SettingError(
+                "`is_scaled` is for the service, which keeps what it has seen of features with its log; "
+                "make the bandit with Hashing(is_scaled=False)"
+            )
+
     def start(self) -> Scales | None:
         """Return what is known of features before any data; None if they are not scaled."""
         if not self.is_scaled:
@@ -118,11 +126,7 @@ class Hashing:
         return read(features, id, self.seed, interactions_of(self.interactions).codes, where)
 
     def _stacked(self, calls: Sequence[Call]) -> Contexts:
-        if self.is_scaled:
-            raise SettingError(
-                "`is_scaled` is for the service, which keeps what it has seen of features with its log; "
-                "make the bandit with Hashing(is_scaled=False)"
-            )
+        self.check_usable()
         for call in calls:
             _check_size(call)
         return Contexts(rows=rows_of(calls, self.bits, self.interactions), features=self.size)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from rbmle.core.bandit import Bandit
+from rbmle.core.encoding import Encoded
 from rbmle.core.errors import FileError, SettingError
 from rbmle.core.policy import Policy
 from rbmle.core.saving import decode, encode, write
@@ -184,7 +185,9 @@ class ModelSettings:
         """Return the bandit before any data."""
         return Bandit(
             self.policy,
-            features=self.featuriser if self.featuriser.is_scaled else self.featuriser.size,
+            features=Encoded(
+                self.featuriser if self.featuriser.is_scaled else self.featuriser.size
+            ),
             seed=self.seed,
             encoding=Encoding.PER_ARM,
             draws=DRAWS,
