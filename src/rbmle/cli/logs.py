@@ -1,7 +1,8 @@
-"""Logs of decisions: `rbmle log export`, `import`, `verify` and `convert`."""
+"""Logs: `rbmle log export`, `import`, `verify`, `convert` and `salvage`; `rbmle backup` and `rbmle restore`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,11 +26,16 @@ SHOWN = 100  # problems; the rest are counted
 SELDOM = 500  # records between two looks at the progress
 
 commands = typer.Typer(no_args_is_help=True)
-app.add_typer(commands, name="log", help="Export, import, verify or convert logs of decisions.")
+app.add_typer(
+    commands, name="log", help="Export, import, verify, convert or salvage logs of decisions."
+)
 
 DataFolder = Annotated[Path | None, typer.Option("--data", help="The folder of rbmle serve.")]
 LogURL = Annotated[
-    str | None, typer.Option("--log", help="Where the log is if not there: postgresql://….")
+    str | None,
+    typer.Option(
+        "--log", envvar="RBMLE_LOG", help="Where the log is if not there: postgresql://…."
+    ),
 ]
 
 Source = Annotated[
@@ -149,6 +155,126 @@ def convert_log(
     _say_left_out(reading, console)
 
 
+@commands.command("salvage")
+def salvage_log(
+    out: Annotated[Path, typer.Option(help="The folder to make, with what can be saved.")],
+    data: DataFolder = None,
+    log: LogURL = None,
+) -> None:
+    """Make a new folder with all records before the first damaged one, and tell what is lost.
+
+    The damaged log stays as it is. If there is a backup, restore that one instead, or compare both.
+    """
+    from rbmle.service.exports.salvage import salvage
+
+    with _opened(data, log) as opened:
+        console = Console()
+        with _progress(_size(opened), console) as step:
+            found = salvage(opened, data, out, step)
+        if not found.problem:
+            _say(f"All {found.kept:,} records are sound; {out} was not made.", console)
+            return
+        _say(f"Damaged: {found.problem}.", console)
+        if not found.kept:
+            _say(f"No record can be read before that; {out} was not made.", console)
+            raise typer.Exit(1)
+        until = datetime.fromtimestamp((found.kept_until or 0) / 1_000, UTC).isoformat()
+        _say(f"Kept: the records 1 to {found.kept:,}, until {until}; they are in {out}.", console)
+        if found.lost is None:
+            _say("Lost: all after that; how many there were cannot be read.", console)
+        else:
+            after = (
+                ""
+                if found.sound is None
+                else f"; {found.sound:,} of them are sound, but come after"
+            )
+            _say(f"Lost: {found.lost:,} records{after}.", console)
+
+
+@app.command("backup")
+def back_up_service(
+    out: Annotated[Path, typer.Option(help="The file to write; it holds the keys.")],
+    data: DataFolder = None,
+    log: LogURL = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The TOML file of the service, to back it up as well.")
+    ] = None,
+) -> None:
+    """Write all that a service is made of to one file: log, keys, checkpoints, what is published.
+
+    The service may run meanwhile: the backup has all that was acknowledged before it began.
+    """
+    require("serve")
+    from rbmle.service.exports.backup import back_up
+    from rbmle.service.log.opening import open_publications
+    from rbmle.service.settings import DATA, read_settings
+
+    if config is not None:
+        settings = read_settings(config, {"data": None if data is None else str(data), "log": log})
+        data, log = Path(settings.data), settings.log
+    data = Path(DATA) if data is None and log is None else data
+    with _opened(data, log) as opened:
+        console = Console()
+        _check_place(out, data)
+        publications = open_publications(log if log is not None else _place(data))
+        try:
+            with closing(publications), _progress(opened.last(), console) as step:
+                done = back_up(opened, publications, data, out, settings=config, step=step)
+        except OSError as error:
+            raise SettingError(f"{out} cannot be written: {error}") from None
+        except KeyboardInterrupt:
+            _say(f"Stopped. {out} was not written.", console)
+            raise typer.Exit(130) from None
+        size = out.stat().st_size / 1_000_000
+        files = ", ".join(done.files) or "no file"
+        _say(f"{done.rows:,} records and {files} are in {out} ({size:,.1f} MB).", console)
+        _say("It holds what the service holds, keys included; only you can read it.", console)
+
+
+@app.command("restore")
+def restore_service(
+    backup: Annotated[Path, typer.Argument(help="A file of rbmle backup.")],
+    data: Annotated[Path | None, typer.Option(help="The folder to make.")] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            "--log", envvar="RBMLE_LOG", help="postgresql://…; else a file in the folder."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Move a folder that is there aside; delete a log in PostgreSQL."
+        ),
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read all of the backup, and make nothing.")
+    ] = False,
+) -> None:
+    """Make the folder of a service, and its log, from a backup; all of it is checked first."""
+    require("serve")
+    from rbmle.service.exports import backup as backups
+
+    console = Console()
+    if check == (data is not None):
+        raise SettingError("give --data, the folder to make, or --check")
+    try:
+        with _progress(0, console) as step:
+            if data is None:
+                done, aside = backups.check(backup, step), None
+            else:
+                done, aside = backups.restore(backup, data, log, overwrites=overwrite, step=step)
+    except OSError as error:
+        raise SettingError(f"{error.filename or backup}: {error.strerror or error}") from None
+    taken = datetime.fromtimestamp(done.time / 1_000, UTC).isoformat(timespec="seconds")
+    files = ", ".join(done.files) or "no file"
+    _say(f"The backup of {taken} is whole: {done.rows:,} records, and {files}.", console)
+    if data is not None:
+        _say(f"They are in {data}; rbmle serve --data {data} goes on from there.", console)
+    if aside is not None:
+        _say(f"What was there before is in {aside}; delete it when you no longer need it.", console)
+
+
 def _say_left_out(reading: "Reading", console: Console) -> None:
     """Tell how many rows were left out, if any were."""
     for count, what in (
@@ -229,6 +355,16 @@ def _progress(last: int, console: Console) -> Iterator[Callable[[int], None]]:
                 progress.update(bar, completed=seq)
 
         yield step
+
+
+def _size(log: "Log") -> int:
+    """Return how many records a log has, 0 if it is too damaged to tell."""
+    from rbmle.service.log.errors import LogError
+
+    try:
+        return log.last()
+    except LogError:
+        return 0
 
 
 def _table(found: "Survey") -> Table:

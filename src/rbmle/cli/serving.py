@@ -153,9 +153,8 @@ def key(
 ) -> None:
     """Print a key of a service; a running one follows at once when it is made new."""
     from rbmle.service.access import keys
-    from rbmle.service.settings import KEYS_FILE
 
-    path = data / KEYS_FILE
+    path = data / keys.KEYS_FILE
     if not path.exists():
         raise SettingError(
             f"there are no keys in {data}; rbmle serve makes them at its first start"

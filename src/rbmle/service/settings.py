@@ -11,6 +11,7 @@ from rbmle.features import Hashing
 from rbmle.policies.settings import differences, split
 from rbmle.policies.specification import name_of
 from rbmle.service.access.budget import WORK_PER_SECOND, WorkBudget
+from rbmle.service.access.keys import KEYS_FILE
 from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.http.binding import Binding
 from rbmle.service.learning.model import (
@@ -25,7 +26,6 @@ from rbmle.service.learning.start import CHECKPOINT_SECONDS, Start, WrittenSetti
 from rbmle.service.setting import ConfigurationError
 
 DATA = "rbmle-data"
-KEYS_FILE = "keys.json"
 
 
 class FeatureSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

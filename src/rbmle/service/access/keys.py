@@ -22,6 +22,7 @@ import msgspec
 from rbmle.core.errors import RBMLEError
 from rbmle.core.files import written_whole
 
+KEYS_FILE = "keys.json"  # in the folder of a service
 SHORTEST_KEY = 16
 _OWNER_ONLY = 0o600
 _KEY = re.compile(r"[!-~]+")  # what a header can carry

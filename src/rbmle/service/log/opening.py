@@ -42,6 +42,15 @@ def open_publications(url: str) -> Publications:
     return FilePublications(_path(url).absolute().parent)
 
 
+def is_postgres(url: str) -> bool:
+    """Return whether an address is that of a PostgreSQL database.
+
+    >>> is_postgres("postgresql://me@host/data"), is_postgres("log.db")
+    (True, False)
+    """
+    return _kind(url) == "postgresql"
+
+
 def _kind(url: str) -> str:
     """Return memory, postgresql or sqlite."""
     scheme, colon, _ = url.partition(":")

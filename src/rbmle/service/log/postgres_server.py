@@ -1,11 +1,14 @@
 """Connections to the PostgreSQL server of a log, its tables, and its locks."""
 
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rbmle.service.log.errors import LogRefused, masked
+from rbmle.service.log.base import Row
+from rbmle.service.log.errors import LogRefused, LogUnavailable, masked
+from rbmle.service.log.row_codec import encoded_rows
 
 VERSION = 1
 # "RBML", "RBMM": the first halves of the numbers of two locks; the second half is the schema's.
@@ -62,6 +65,14 @@ FROM (SELECT array_agg(relname) || ARRAY['']::name[] AS names FROM pg_class
 """
 LOCK = f"SELECT pg_advisory_xact_lock({APPENDING}, hashtext(current_schema()))"
 LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
+
+COPY = "COPY rbmle_log FROM STDIN (FORMAT BINARY)"
+COPIED = ("int8", "bytea", "bytea", "bytea", "int8", "bytea", "int8")
+EMPTY_PUBLISHED = """
+DO $$ BEGIN
+    IF to_regclass('rbmle_published') IS NOT NULL THEN DELETE FROM rbmle_published; END IF;
+END $$
+"""
 
 ServerSession = psycopg.Connection[tuple[object, ...]]
 
@@ -191,3 +202,38 @@ def is_empty(connection: ServerSession, url: str) -> bool:
             )
         case _:
             raise LogRefused(f"{place(url)} has tables named rbmle_log… of another program")
+
+
+def replace_rows(url: str, batches: Iterable[Sequence[Row]], *, overwrites: bool) -> None:
+    """Fill the log with these rows in one transaction, all or none.
+
+    Raise LogRefused if it has rows, unless they are to be overwritten.
+    """
+    try:
+        connection = connect_writer(url, lock_seconds=5.0)
+        try:
+            with connection.transaction(), connection.cursor() as cursor:
+                begin = cursor.execute(f"{LOCK}; {LAST}")
+                while begin.nextset():
+                    pass
+                if begin.fetchall() != [(0,)]:
+                    if not overwrites:
+                        raise LogRefused(
+                            f"there is a log in {place(url)} already; give an empty database or schema, or "
+                            "--overwrite, which deletes it"
+                        )
+                    cursor.execute("DELETE FROM rbmle_log")
+                cursor.execute(EMPTY_PUBLISHED)
+                first = 1
+                with cursor.copy(COPY) as copy:
+                    copy.set_types(COPIED)
+                    for rows in batches:
+                        for encoded in encoded_rows(first, rows):
+                            copy.write_row(encoded)
+                        first += len(rows)
+        finally:
+            connection.close()
+    except psycopg.Error as error:
+        raise LogUnavailable(
+            f"the log in {place(url)} could not be filled, and is as it was: {masked(str(error).strip())}"
+        ) from error
