@@ -8,7 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbmle import Bandit, Hashing, LinUCB, Uniform
+from rbmle import (
+    Bandit,
+    Hashing,
+    LinRBMLE,
+    LinUCB,
+    Memory,
+    Network,
+    NeuralUCB,
+    Replay,
+    Ridge,
+    Uniform,
+)
 from rbmle.core.errors import (
     ArmError,
     ContextError,
@@ -303,3 +314,31 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"x'$") as caught:
         four_arms().save(path)
     assert ".part" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (LinUCB, {"alpha": 1}, r"LinUCB has no setting 'alpha'; did you mean exploration=…\?"),
+        (LinUCB, {"ridge": 1}, r"did you mean model=Ridge\(ridge=…\)\? It has model, explor"),
+        (LinUCB, {"explorations": 1}, r"did you mean exploration=…"),
+        (LinUCB, {"nothing_like_it": 1}, r"no setting 'nothing_like_it'; It has model, expl"),
+        (LinRBMLE, {"nu": 1}, r"did you mean bias=…"),
+        (NeuralUCB, {"hidden": 64}, r"mean model=Regression\(network=Network\(width=…\)\)\?"),
+        (Ridge, {"lambda_": 1}, r"Ridge has no setting 'lambda_'; did you mean ridge=…"),
+        (LinUCB, {"exploration": "x"}, "must be a finite number, 0 or more, got 'x'"),
+        (Network, {"width": "x"}, "`width` must be an integer, got 'x'"),
+        (Network, {"depth": 2.0}, "`depth` must be an integer, got 2.0; write 2"),
+        (Replay, {"steps": "x"}, "`steps` must be an integer, got 'x'"),
+        (Memory, {"keep": "window", "size": "x"}, "`size` must be an integer, got 'x'"),
+    ],
+)
+def test_a_mistaken_setting_of_a_policy_gets_a_hint(kind: Any, settings: Any, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        kind(**settings)
+
+
+def test_a_setting_without_its_name_gets_a_hint() -> None:
+    policy: Any = LinUCB
+    with pytest.raises(SettingError, match=r"by name, as in LinUCB\(exploration=0.5\); got 0.5"):
+        policy(0.5)

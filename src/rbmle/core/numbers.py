@@ -2,10 +2,15 @@
 
 from typing import Any
 
-from rbmle.core.checks import is_real
+from rbmle.core.checks import is_real, whole_number
 from rbmle.core.errors import SettingError
 
 _INFINITE = float("inf")
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Raise SettingError unless this is an integer."""
+    whole_number(name, value)
 
 
 def check_finite(name: str, value: Any) -> None:

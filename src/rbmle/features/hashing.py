@@ -7,6 +7,7 @@ import numpy as np
 
 from rbmle.core.errors import EligibilityError, FeatureError, SettingError
 from rbmle.core.frames import records
+from rbmle.core.hints import Settings
 from rbmle.core.types import ArmId, Contexts, Scales
 from rbmle.features.reading import Group, read
 from rbmle.features.rows import Call, interactions_of, rows_of
@@ -18,7 +19,7 @@ MOST_PRODUCTS = 2**19  # of the shared features and an arm's own: some 100 ms an
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hashing:
+class Hashing(Settings):
     """Signed feature hashing: shared features, an arm's own and their products in 2^bits slots, and a constant.
 
     Weinberger, Dasgupta, Langford, Smola, Attenberg, Feature hashing for large scale multitask

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
+from rbmle.core.hints import Settings
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.compiled import scalar
 from rbmle.engine.generalised_linear import diagonal_generalised_update, generalised_update
@@ -15,7 +16,7 @@ from rbmle.models.ridge import Form, Ridge, RidgeState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GLM:
+class GLM(Settings):
     """θ̂ and H = λI + Σ_s b″(θ̂_sᵀx_s) x_s x_sᵀ, so that ℓ_λ(θ) ≈ ℓ_λ(θ̂) − ½ ‖θ − θ̂‖²_H.
 
     An observation is fitted once, with this quadratic form in the place of all before it: θ̂ becomes the maximum

@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from rbmle.core.errors import SettingError
+from rbmle.core.hints import Settings
+from rbmle.core.numbers import check_whole
 from rbmle.core.trees import copied
 from rbmle.core.types import Observation, Rows
 from rbmle.engine.history import FEWEST, Sizes, keep
@@ -17,7 +19,7 @@ ENDLESS = 2**62  # slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(Settings):
     """Which observations are kept: all of them, the last n, or a uniform sample of n."""
 
     keep: Literal["all", "window", "reservoir"] = "all"
@@ -27,6 +29,7 @@ class Memory:
         """Raise SettingError for an unknown memory, or for a size that does not go with it."""
         if self.keep not in ("all", "window", "reservoir"):
             raise SettingError(f"`keep` must be 'all', 'window' or 'reservoir', got {self.keep!r}")
+        check_whole("size", self.size)
         if self.keep != "all" and self.size < 1:
             raise SettingError(
                 f"`size` must be at least 1 for a {self.keep}, got {self.size}; "

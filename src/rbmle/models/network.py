@@ -6,13 +6,15 @@ from typing import Literal
 import numpy as np
 
 from rbmle.core.errors import SettingError
+from rbmle.core.hints import Settings
+from rbmle.core.numbers import check_whole
 from rbmle.core.types import Contexts, Rows
 from rbmle.engine.layout import Net, Parameters
 from rbmle.engine.network import predict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class Network(Settings):
     """A ReLU network of L layers with m units in each hidden one.
 
     `start="zero"`: biases and uniform weights in ±1/√(inputs), f = W_L h; units come in pairs with equal
@@ -31,6 +33,8 @@ class Network:
 
     def __post_init__(self) -> None:
         """Raise SettingError for a shape, a start or a dtype that a network does not have."""
+        check_whole("width", self.width)
+        check_whole("depth", self.depth)
         if self.width < 1:
             raise SettingError(f"`width` must be at least 1, got {self.width}")
         if self.depth < 2:

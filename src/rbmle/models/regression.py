@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from rbmle.core.hints import Settings
 from rbmle.core.numbers import check_positive
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.compiled import scalar
@@ -21,7 +22,7 @@ from rbmle.models.watch import check_alarm, fresh_watch, is_alarmed, observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regression:
+class Regression(Settings):
     """θ̂_t = argmax ℓ_λ(F_t; θ), with ℓ_λ = Σ_s (r_s f − b(f)) − (mλ/2)‖θ − θ₀‖²; Eqs. (9), (10), (14).
 
     The expected reward of a context is b′(f(x; θ̂_t)). Where rewards stay below it, the world has changed:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
+from rbmle.core.hints import Settings
 from rbmle.core.numbers import check_positive
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.square_root import (
@@ -39,7 +40,7 @@ class RidgeState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ridge:
+class Ridge(Settings):
     """The linear model θᵀx. V is block-diagonal in the disjoint encoding: K small ones.
 
     A full V has features × features numbers, and a round costs as much. With `precision="diagonal"`, only the

@@ -6,7 +6,8 @@ from typing import Literal
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.numbers import check_positive
+from rbmle.core.hints import Settings
+from rbmle.core.numbers import check_positive, check_whole
 from rbmle.core.randomness import key as key_of
 from rbmle.core.types import Batch, Observation, rows_at
 from rbmle.engine.full_batch import full_batch
@@ -23,7 +24,7 @@ NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class Replay(Settings):
     """J steps a round on single samples, the newest among them, warm started.
 
     Each is a step on ℓ_λ/n in expectation; the cost of a round does not grow with the rounds.
@@ -110,7 +111,7 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FullBatch:
+class FullBatch(Settings):
     """J steps a round of gradient ascent on ℓ_λ(F_t; θ), as Algorithms 1 and 2 state it.
 
     `objective="sum"` ascends ℓ_λ itself, for which η must shrink with the number of rounds;
@@ -190,6 +191,7 @@ def no_bias(net: Net) -> Bias:
 
 def _check(steps: int, rate: float) -> None:
     """Raise SettingError for steps or a rate out of range."""
+    check_whole("steps", steps)
     if steps < 0:
         raise SettingError(f"`steps` must be 0 or more, got {steps}")
     check_positive("rate", rate)

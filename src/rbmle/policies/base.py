@@ -6,13 +6,14 @@ from typing import Generic
 
 import numpy as np
 
+from rbmle.core.hints import Settings
 from rbmle.core.policy import State
 from rbmle.core.types import Batch, Contexts, Indices, Observation
 from rbmle.models.base import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelPolicy(ABC, Generic[State]):
+class ModelPolicy(Settings, ABC, Generic[State]):
     """A policy whose state is that of a model, and which learns as the model does."""
 
     @property
