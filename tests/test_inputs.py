@@ -1,5 +1,7 @@
 """Mistaken arguments are refused with a message, at every entry point, and leave no trace."""
 
+import pickle
+from copy import copy
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -342,3 +344,23 @@ def test_a_setting_without_its_name_gets_a_hint() -> None:
     policy: Any = LinUCB
     with pytest.raises(SettingError, match=r"by name, as in LinUCB\(exploration=0.5\); got 0.5"):
         policy(0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("exploration", 3, r"make another one with LinUCB\(exploration=3\)"),
+        ("ridge", 0.5, r"make another one with LinUCB\(model=Ridge\(ridge=0.5\)\)"),
+        ("floor", 0.1, r"make another one with Bandit\(…, floor=0.1\)"),
+        ("policy", None, r"make another one with Bandit\(…, policy=None\)"),
+        ("nonsense", 1, "cannot be set on a bandit: .* is made$"),
+    ],
+)
+def test_settings_of_a_bandit_cannot_be_changed_later(name: str, value: Any, advice: str) -> None:
+    bandit = Bandit(LinUCB(), arms=2, features=2)
+    with pytest.raises(AttributeError, match=advice):
+        setattr(bandit, name, value)
+    assert bandit.floor == 0.0
+    assert not hasattr(bandit, "nonsense")
+    for twin in (copy(bandit), pickle.loads(pickle.dumps(bandit)), bandit.snapshot()):
+        assert twin.decide([1.0, 2.0], id="a").arm == bandit.decide([1.0, 2.0], id="a").arm

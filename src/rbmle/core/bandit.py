@@ -19,11 +19,15 @@ from rbmle.core.decision_ids import OnRepeat, given_ids, on_repeat_of, stream_of
 from rbmle.core.encoding import Encoded, Encoder, encoder_for
 from rbmle.core.errors import ArmError, RewardError, SettingError
 from rbmle.core.events import Event
+from rbmle.core.hints import fixed_setting
 from rbmle.core.learning import Learner
 from rbmle.core.offers import Offers, check_order
 from rbmle.core.policy import Policy, Predicts, has, limits_of
 from rbmle.core.types import ArmId, Chosen, Contexts, Decision, Encoding
 from rbmle.core.weighing import Rule, rank, weigh_all
+
+_SETTINGS = ("policy", "encoder", "features", "seed", "floor", "draws", "encoding", "on_repeat")
+_PARTS = frozenset([*_SETTINGS, "_limits", "_usual", "_offers", "learner"])
 
 
 class Bandit:
@@ -310,6 +314,12 @@ class Bandit:
 
         return load(path, policy, features)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raise AttributeError for what is set already, or unknown: it would have no effect."""
+        if name in vars(self) or name not in _PARTS:
+            raise AttributeError(fixed_setting(self.policy, name, value, _SETTINGS))
+        vars(self)[name] = value
+
     def __repr__(self) -> str:
         """Return the settings, and how much was learned."""
         arms = "any arms" if self.arms is None else f"{len(self.arms.active):,} arms"
@@ -325,8 +335,7 @@ class Bandit:
     def _with(self, learner: Learner) -> "Bandit":
         """Return a bandit with these settings and another learner."""
         twin = object.__new__(Bandit)
-        vars(twin).update(vars(self))
-        twin.learner = learner
+        vars(twin).update(vars(self), learner=learner)
         return twin
 
     def _names(self, ids: Sequence[str] | None, n: int) -> tuple[list[str], list[str]]:
