@@ -1,5 +1,6 @@
 """The history: what is kept, whose it is, that memory stays bounded, and what a frozen state shares."""
 
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -16,7 +17,7 @@ from rbmle import (
     Regression,
     Replay,
 )
-from rbmle.core.contexts import disjoint, stacked
+from rbmle.core.contexts import disjoint, per_arm, stacked
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Observation
 from rbmle.models.history import History
@@ -209,3 +210,39 @@ def test_squared_lengths_are_summed_in_order_wherever_arrays_lie(dtype: str) -> 
         )
         expected.append(sum(v * v for v in x.tolist()))
     np.testing.assert_array_equal(history.squares[:400], expected)
+
+
+def test_a_network_has_a_bounded_memory_and_the_printed_one_remembers_all() -> None:
+    usual = Memory(keep="window", size=50_000)
+    assert Regression().memory == NeuralUCB().model.memory == usual
+    assert NeuralRBMLEGA.as_printed().model.memory == Memory()
+
+
+def test_a_file_stops_growing_when_the_memory_is_full(tmp_path: Path) -> None:
+    bandit = Bandit(NeuralUCB(model=Regression(network=Network(width=4))), arms=2, features=2)
+    sizes = {}
+    x = np.random.default_rng(0).normal(size=(15_000, 2))
+    contexts = per_arm(x, 2)
+    nobody = np.zeros(15_000, np.bool_)  # is fitted: all are only remembered
+    for rounds in range(15_000, 120_001, 15_000):
+        bandit.learn_all(contexts, np.zeros(15_000), is_fitted=nobody)
+        bandit.save(tmp_path / "saved")
+        sizes[rounds] = (tmp_path / "saved").stat().st_size
+    assert bandit.round == 120_000
+    assert bandit.state.regression.history.count == 50_000
+    assert abs(sizes[120_000] - sizes[75_000]) < 100  # the number of rounds has more digits
+    assert sizes[75_000] < 8e6
+
+
+def test_a_bandit_that_was_saved_with_all_of_its_history_goes_on_with_it(tmp_path: Path) -> None:
+    policy = NeuralUCB(model=Regression(network=Network(width=4), memory=Memory()))
+    bandit = Bandit(policy, arms=2, features=2, seed=1)
+    for t in range(30):
+        bandit.learn([1.0, t / 30], arm=t % 2, reward=float(t % 3 == 0))
+    bandit.save(tmp_path / "saved")
+    other = Bandit.load(tmp_path / "saved")
+    assert other.policy == policy
+    for one in (bandit, other):
+        one.learn([0.5, 0.5], arm=0, reward=1.0)
+    x = [0.2, 0.3]
+    assert (bandit.decide(x).indices == other.decide(x).indices).all()

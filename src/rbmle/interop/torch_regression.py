@@ -17,7 +17,7 @@ from rbmle.interop.torch_network import TorchNet, TorchNetwork
 from rbmle.likelihoods.base import Likelihood, rewards_of
 from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.arm_ascent import ArmAscent
-from rbmle.models.history import History, Memory
+from rbmle.models.history import History, Memory, usual_memory
 from rbmle.models.training import FullBatch
 from rbmle.models.watch import check_alarm, fresh_watch, observed
 
@@ -71,7 +71,7 @@ class TorchRegression:
     likelihood: Likelihood = field(default_factory=Gaussian)
     ridge: float = 0.1  # λ
     training: Minibatch | FullBatch = field(default_factory=Minibatch)
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory = field(default_factory=usual_memory)
     alarm: float = 40.0  # as of `Regression`
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from rbmle.engine.layout import Past, Samples
 
 FIRST_CAPACITY = 64
 ENDLESS = 2**62  # slots
+USUAL = 50_000  # observations that a model remembers if nothing is said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,11 @@ class Memory(Settings):
         """Return where the observations from a round on go, if chance has no say."""
         rounds = np.arange(round, round + count)
         return rounds % self.size if self.keep == "window" else rounds
+
+
+def usual_memory() -> Memory:
+    """Return what models remember by default: it has a bound, so that a bandit can run for ever."""
+    return Memory(keep="window", size=USUAL)
 
 
 @dataclass(slots=True, kw_only=True)

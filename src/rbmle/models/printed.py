@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from rbmle.models.history import Memory
 from rbmle.models.network import Network
 from rbmle.models.regression import Regression
 from rbmle.models.training import FullBatch
@@ -23,5 +24,6 @@ def printed_model(*, objective: Literal["sum", "mean"] = "sum", warm: bool = Fal
         network=Network(start="paired"),
         ridge=LAMBDA,
         training=FullBatch(steps=J, rate=ETA, objective=objective, warm=warm),
+        memory=Memory(),
         alarm=0.0,
     )

@@ -14,7 +14,7 @@ from rbmle.engine.expectation import expectations
 from rbmle.engine.layout import Fit, Push
 from rbmle.likelihoods.base import Likelihood, rewards_of
 from rbmle.likelihoods.gaussian import Gaussian
-from rbmle.models.history import History, Memory
+from rbmle.models.history import History, Memory, usual_memory
 from rbmle.models.network import Network
 from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
 from rbmle.models.training import FullBatch, Replay, Training
@@ -33,7 +33,7 @@ class Regression(Settings):
     likelihood: Likelihood = field(default_factory=Gaussian)
     ridge: float = 0.1  # λ
     training: Training = field(default_factory=Replay)
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory = field(default_factory=usual_memory)
     alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
 
     def __post_init__(self) -> None:

@@ -31,6 +31,14 @@ def test_slots_are_fewer_where_learning_would_pass_over_all_of_them() -> None:
     assert default_featuriser().is_scaled
 
 
+def test_a_service_remembers_20_000_events_unless_it_is_told_otherwise() -> None:
+    for settings in ("", "model.memory=Memory()"):
+        usual: Any = service_policy("neural-ucb", settings)
+        assert usual.model.memory.size == 20_000
+    told: Any = service_policy("neural-ucb", "model.memory=Memory(keep='window',size=70)")
+    assert told.model.memory.size == 70
+
+
 def test_a_diagonal_precision_has_no_limit_of_slots() -> None:
     policy = LinUCB(model=Ridge(precision="diagonal"))
     model = ModelSettings(policy=policy, featuriser=Hashing(bits=20, is_scaled=True))

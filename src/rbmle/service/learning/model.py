@@ -14,7 +14,7 @@ from rbmle.core.types import Contexts, Encoding
 from rbmle.features import Hashing
 from rbmle.features.json_rows import Offered
 from rbmle.models.generalised_linear import GLM
-from rbmle.models.history import Memory
+from rbmle.models.history import Memory, usual_memory
 from rbmle.models.ridge import Ridge
 from rbmle.policies.outside import made
 from rbmle.policies.settings import differences
@@ -41,8 +41,8 @@ DRAWS = 128  # that estimate the probabilities of a policy whose index is random
 
 
 def bounded(policy: Any) -> Any:
-    """Return a policy that forgets what is long ago, if it would remember everything for ever."""
-    if getattr(getattr(policy, "model", None), "memory", None) != Memory():
+    """Return a policy that remembers as much as a service does, if its memory is a default, or has no bound."""
+    if getattr(getattr(policy, "model", None), "memory", None) not in (Memory(), usual_memory()):
         return policy
     return replace(policy, model=replace(policy.model, memory=MEMORY))
 
