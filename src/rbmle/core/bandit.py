@@ -16,6 +16,7 @@ from rbmle.core.checks import (
     whole_number,
 )
 from rbmle.core.decision_ids import OnRepeat, given_ids, on_repeat_of, stream_of
+from rbmle.core.diagnosis import Diagnosis
 from rbmle.core.encoding import Encoded, Encoder, encoder_for
 from rbmle.core.errors import ArmError, RewardError, SettingError
 from rbmle.core.events import Event
@@ -237,6 +238,7 @@ class Bandit:
             rewards,
             decision=source if isinstance(source, Decision) else None,
             on_repeat=self.on_repeat,
+            is_observed=True,
         )
 
     def learn_all(
@@ -270,8 +272,18 @@ class Bandit:
         check_order(ids, paid, self.arms)
         contexts = self._offers.logged(X, ids, len(paid))
         checked = rewards_of(rewards, self._limits)
-        self.learner.learn(lambda known: self._offers.placed_all(contexts, ids, known), checked)
+        self.learner.learn(
+            lambda known: self._offers.placed_all(contexts, ids, known), checked, is_observed=True
+        )
         return self
+
+    def diagnose(self) -> Diagnosis:
+        """Return what looks wrong with rewards, features, predictions and choices; print it.
+
+        It is of what `learn` and `partial_fit` were given. What is clearly wrong is logged once as well, as a
+        warning of the logger "rbmle.diagnosis".
+        """
+        return self.learner.diagnosis()
 
     def add_arm(self, id: ArmId) -> None:
         """Add an arm, or bring a retired one back with what it had learned."""

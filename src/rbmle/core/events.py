@@ -73,6 +73,11 @@ class Events:
         return Events(tuple(map(Event.from_dict, given["newest"])), given["count"])
 
 
+def is_logged() -> bool:
+    """Return whether events are logged here."""
+    return _is_logged.get()
+
+
 @contextmanager
 def unlogged() -> Iterator[None]:
     """Log no events here: the caller tells of them in another way, or they are of no interest."""

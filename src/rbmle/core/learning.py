@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 
 from rbmle.core.arms import Arms
 from rbmle.core.decision_ids import LearnedDecisions, OnRepeat, Run, digest_of
+from rbmle.core.diagnosis import CHECKED, Diagnosis, Observed, diagnosis_of, expected_reward
 from rbmle.core.encoding import Encoder, Scaling
 from rbmle.core.errors import ArmError, RepeatError, SnapshotError
 from rbmle.core.events import Event, Events
@@ -33,6 +34,7 @@ class Learned:
     scales: Scales | None = None  # what the encoder has seen; None: it remembers nothing
     known: LearnedDecisions = field(default_factory=LearnedDecisions)  # learned
     events: Events = field(default_factory=Events)  # when the model forgot what it knew
+    observed: Observed = field(default_factory=Observed)  # for `diagnose`
 
 
 class Learner:
@@ -110,11 +112,13 @@ class Learner:
         times: Sequence[int] | None = None,
         decision: Decision | None = None,
         on_repeat: OnRepeat = "raise",
+        is_observed: bool = False,
     ) -> None:
         """Learn what some contexts paid; `place` says which they are, given the arms there are.
 
         Events have the time of the observation that led to them, if there are times.
         A `decision` is the one whose reward this is. `on_repeat` says what to do if it was learned before.
+        What is observed is part of the diagnosis.
         """
         self._check_whole()
         with self._shared.writing() as learned:
@@ -129,6 +133,8 @@ class Learner:
                     "if a decision has several"
                 )
             begun = learned.round
+            if is_observed:
+                self._observe(learned, contexts, rewards, decision)
 
             def restarted(at: int, forgotten: int) -> None:
                 time = None if times is None else times[at]
@@ -151,6 +157,31 @@ class Learner:
             if digest is not None:
                 learned.known.add(digest)
 
+    def _observe(
+        self,
+        learned: Learned,
+        contexts: Contexts,
+        rewards: Float[np.ndarray, " n"],
+        decision: Decision | None,
+    ) -> None:
+        """Note rewards before they are learned; those of a batch cannot be predicted one after another."""
+        observed, arms = learned.observed, learned.arms
+        before = observed.rounds
+        predict = expected_reward(self.policy, learned.state) if len(rewards) == 1 else None
+        for i, reward in enumerate(rewards.tolist()):
+            observed.add(contexts, i, reward, decision, predict)
+        if observed.rounds // CHECKED > before // CHECKED:
+            observed.tell(self._fixed(arms))
+
+    def diagnosis(self) -> Diagnosis:
+        """Return what looks wrong, and the numbers behind it."""
+        with self.holding() as learned:
+            return diagnosis_of(learned.observed, self._fixed(learned.arms))
+
+    def _fixed(self, arms: Arms | None) -> Arms | None:
+        """Return the arms if each has a block of its own, by which its rewards are told apart."""
+        return arms if self.encoding is Encoding.DISJOINT else None
+
     def add_arm(self, id: ArmId) -> None:
         """Add an arm, or bring a retired one back with what it had learned."""
         self._check_whole()
@@ -164,6 +195,8 @@ class Learner:
             if blocks > _blocks(learned.arms, self.encoding):
                 self.policy.grow(learned.state, blocks, generator(self.seed, Purpose.GROW, blocks))
             learned.arms = arms
+            if self._fixed(arms) is not None:
+                learned.observed.add_arm(arms.block(id))
 
     def retire_arm(self, id: ArmId) -> None:
         """Take an arm out of play."""

@@ -19,6 +19,7 @@ import numpy as np
 from rbmle.core.arms import Arms
 from rbmle.core.bandit import Bandit
 from rbmle.core.decision_ids import LearnedDecisions
+from rbmle.core.diagnosis import Observed
 from rbmle.core.encoding import Encoded, Encoder, Places
 from rbmle.core.errors import FileError
 from rbmle.core.events import Events
@@ -32,6 +33,7 @@ FORMAT = "rbmle bandit"
 VERSION, WITHOUT_ROWS = 3, 2  # a file that has all rows of its arrays can be read as before
 LARGE = 2**18  # numbers in an array of which only the rows that moved are saved
 MANIFEST = "manifest.json"
+OBSERVED = "observed"  # what a diagnosis is made of
 KNOWN = "known_decisions"  # digests of the decisions that were learned
 Parts = tuple[dict[str, np.ndarray], dict[str, float | int], int]
 OURS = "rbmle."  # the only package whose classes a file may name
@@ -79,6 +81,9 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
         manifest["known"] = KNOWN
     if bandit.resets:
         manifest["events"] = bandit.learner.now.events.as_dict()
+    observed: dict[str, np.ndarray] = {}
+    if bandit.learner.now.observed.rounds:
+        observed, manifest["observed"] = leaves(bandit.learner.now.observed, OBSERVED)
     with zipfile.ZipFile(file, "w") as zipped:
         zipped.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest, indent=1))
         for name in sorted(arrays):
@@ -89,6 +94,8 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
             _put(zipped, name, array)
         if len(known):
             _put(zipped, KNOWN, known.as_array())
+        for name, array in observed.items():
+            _put(zipped, name, array)
 
 
 def _put(zipped: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
@@ -175,8 +182,13 @@ def load(
             arrays = {name: _get(zipped, name) for name in manifest["arrays"]}
             rows = {name: _get(zipped, f"{name}.rows") for name in manifest.get("rows", ())}
             known = _get(zipped, manifest["known"]).tolist() if "known" in manifest else ()
+            observed = Observed()
+            if "observed" in manifest:
+                sums = {name: _get(zipped, name) for name in leaves(observed, OBSERVED)[0]}
+                observed = replaced(observed, sums, manifest["observed"], OBSERVED)
         bandit = _rebuilt(manifest, policy, features, arrays, rows)
         bandit.learner.now.known = LearnedDecisions(known)
+        bandit.learner.now.observed = observed
         return bandit
     except FileError:
         raise
