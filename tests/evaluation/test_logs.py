@@ -20,6 +20,7 @@ from rbmle.evaluation import (
     write_log,
 )
 from rbmle.evaluation.logs import FORMATS, SCHEMA, Log, Reading
+from rbmle.evaluation.rounds import rounds_of
 from tests.evaluation.samples import ACTIONS, CONTEXT, table
 
 SUFFIX = {"parquet": "parquet", "csv": "csv", "dsjson": "dsjson", "vw": "vw"}
@@ -266,3 +267,48 @@ def test_restricted_arms_survive(tmp_path: Path) -> None:
     found = rows(open_log(tmp_path / "log.dsjson"))
     assert [len(row["actions"]) for row in found] == [2, 1, 2]
     assert json.loads(ACTIONS)[1] == found[1]["actions"][0]
+
+
+def test_probabilities_survive_every_format_that_has_them(tmp_path: Path) -> None:
+    log = TableLog(table(probabilities=[[0.8, 0.2], None, [0.8, 0.2]]))
+    for name in ("log.parquet", "log.csv", "log.dsjson"):
+        write_log(log, tmp_path / name)
+        again = [row["probabilities"] for row in rows(open_log(tmp_path / name))]
+        assert again == [[0.8, 0.2], None, [0.8, 0.2]]
+
+
+def test_probabilities_are_read_in_the_order_of_the_eligible_actions() -> None:
+    ids = ["a", "b", "c", "d"]
+    log = TableLog(
+        table(
+            actions=[json.dumps(ids)] * 3,
+            arm=["b", "a", "c"],
+            eligible=pa.array([["c", "b", "a"], None, ["b", "c"]]),
+            propensity=[0.3, 0.1, 0.4],
+            probabilities=[[0.5, 0.3, 0.2], [0.1, 0.2, 0.3, 0.4], None],
+        )
+    )
+    (found,) = rounds_of(log, Reading(), has_contexts=False, default_reward=0.0, has_logged=True)
+    assert found.logged is not None
+    expected = [0.2, 0.3, 0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.4]  # of two arms, one tells the other
+    np.testing.assert_allclose(found.logged, expected)
+    part = found.part(np.array([2, 0])).logged
+    assert part is not None
+    np.testing.assert_allclose(part, [0.6, 0.4, 0.2, 0.3, 0.5])
+
+
+@pytest.mark.parametrize("given", [[0.8], [0.8, 0.8], [0.2, 0.8], [1.8, -0.8], [None, 0.2]])
+def test_probabilities_that_do_not_fit_are_told(given: list[float]) -> None:
+    log = TableLog(table(probabilities=[[0.8, 0.2], [0.8, 0.2], given]))
+    with pytest.raises(LogFileError, match="row 3: the probabilities are"):
+        list(rounds_of(log, Reading(), has_contexts=False, default_reward=0.0, has_logged=True))
+
+
+def test_made_up_probabilities_of_dsjson_are_not_read(tmp_path: Path) -> None:
+    """Where a log tells that of the played arm alone, VW still wants one for each."""
+    three = json.dumps(["a", "b", "c"])
+    log = TableLog(table(actions=[three] * 3, arm=["a", "b", "c"]))
+    write_log(log, tmp_path / "log.dsjson")
+    line = json.loads((tmp_path / "log.dsjson").read_text().splitlines()[0])
+    assert line["p"] == pytest.approx([0.8, 0.1, 0.1])
+    assert [row["probabilities"] for row in rows(open_log(tmp_path / "log.dsjson"))] == [None] * 3

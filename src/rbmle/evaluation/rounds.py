@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int
 
+from rbmle.evaluation.logs.lines import TOLERANCE
 from rbmle.evaluation.logs.reading import Reading
 from rbmle.evaluation.logs.table import Log, LogBatch
 
 PLAIN = ("actions", "arm", "propensity", "reward", "eligible")  # columns that need no features
 ALL = ("context", *PLAIN)
+LOGGED = ("probabilities", "baseline", "preferred")  # what the logging policy could have done
 
 
 _NONE = msgspec.Raw(b"[]")
@@ -77,6 +79,10 @@ class Rounds:
     times: Int[np.ndarray, " rounds"] | None = (
         None  # milliseconds since the epoch; None: not asked for
     )
+    # with which each arm could be played, NaN in rounds that do not tell; None: not asked for
+    logged: Float[np.ndarray, " arms"] | None = None
+    baselines: Int[np.ndarray, " rounds"] | None = None  # places; None: not asked for
+    is_of_policy: Bool[np.ndarray, " rounds"] | None = None  # no apprentice; None: not asked for
 
     def __len__(self) -> int:
         """Return the number of rounds."""
@@ -98,6 +104,7 @@ class Rounds:
 
     def part(self, at: slice | Int[np.ndarray, " some"]) -> "Rounds":
         """Return some of the rounds, by a slice or their places."""
+        flat = np.zeros(0, int) if self.logged is None else self._places(at)
         return Rounds(
             numbers=self.numbers[at],
             contexts=None if self.contexts is None else _taken(self.contexts, at),
@@ -108,7 +115,25 @@ class Rounds:
             propensities=self.propensities[at],
             rewards=self.rewards[at],
             times=None if self.times is None else self.times[at],
+            logged=None if self.logged is None else self.logged[flat],
+            baselines=None if self.baselines is None else self.baselines[at],
+            is_of_policy=None if self.is_of_policy is None else self.is_of_policy[at],
         )
+
+    def _places(self, at: slice | Int[np.ndarray, " some"]) -> Int[np.ndarray, " arms"]:
+        """Return where all arms of some rounds are."""
+        return spans(self.starts[at], self.sizes[at])
+
+
+def spans(
+    starts: Int[np.ndarray, " rounds"], sizes: Int[np.ndarray, " rounds"]
+) -> Int[np.ndarray, " arms"]:
+    """Return all places from each start on.
+
+    >>> spans(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
 
 
 def _taken(column: pa.Array, at: slice | Int[np.ndarray, " some"]) -> pa.Array:
@@ -122,9 +147,11 @@ def rounds_of(
     has_contexts: bool,
     default_reward: float,
     has_times: bool = False,
+    has_logged: bool = False,
 ) -> Iterator[Rounds]:
     """Yield the rounds of a log, a batch at a time; bad rows are told to `reading`."""
-    columns = (*(ALL if has_contexts else PLAIN), *(("time",) if has_times else ()))
+    more = (*(("time",) if has_times else ()), *(LOGGED if has_logged else ()))
+    columns = (*(ALL if has_contexts else PLAIN), *more)
     for batch in log.batches(reading, columns):
         rounds = _decoded(batch, reading, default_reward)
         if len(rounds):
@@ -150,9 +177,14 @@ def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds
             arms[row], offers[offered[row]], float(propensities[row]), float(rewards[row])
         )
         reading.fault(f"{batch.unit} {batch.numbers[row]}", why)
+    sizes = np.array([len(offer.ids) for offer in offers], np.int64)[offered]
+    logged = baselines = is_of_policy = None
+    if "probabilities" in table.schema.names:
+        logged = _logged(batch, offers, offered, sizes, played, is_good, reading)
+        baselines = _baselines(table, offers, offered)
+        is_of_policy = np.asarray(pc.is_null(table["preferred"]))
     contexts = _contexts(table, batch, is_good, reading)
     reading.unrewarded += int((is_unrewarded & is_good).sum())
-    sizes = np.array([len(offer.ids) for offer in offers], np.int64)
     return Rounds(
         numbers=batch.numbers[is_good],
         contexts=contexts
@@ -160,12 +192,105 @@ def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds
         else contexts.filter(pa.array(is_good)),
         offers=offers,
         offered=offered[is_good],
-        sizes=sizes[offered[is_good]],
+        sizes=sizes[is_good],
         played=played[is_good],
         propensities=propensities[is_good],
         rewards=rewards[is_good],
         times=_times(table, is_good),
+        logged=None if logged is None else logged[np.repeat(is_good, sizes)],
+        baselines=None if baselines is None else baselines[is_good],
+        is_of_policy=None if is_of_policy is None else is_of_policy[is_good],
     )
+
+
+def _logged(
+    batch: LogBatch,
+    offers: list[Offer],
+    offered: Int[np.ndarray, " rounds"],
+    sizes: Int[np.ndarray, " rounds"],
+    played: Int[np.ndarray, " rounds"],
+    is_good: Bool[np.ndarray, " rounds"],
+    reading: Reading,
+) -> Float[np.ndarray, " arms"]:
+    """Return the probabilities of all arms of all rounds; rows whose own do not fit are not good.
+
+    Those of one or two arms are known from the propensity of the one that was played.
+    """
+    table, column = batch.table, batch.table["probabilities"]
+    starts = np.cumsum(sizes) - sizes
+    found = np.full(int(sizes.sum()), np.nan)
+    propensities = table["propensity"].to_numpy(zero_copy_only=False)
+    few = np.flatnonzero(is_good & (sizes <= 2) & ~np.isnan(propensities))
+    found[spans(starts[few], sizes[few])] = np.repeat(1 - propensities[few], sizes[few])
+    found[starts[few] + played[few]] = propensities[few]
+    lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy()
+    rows = np.flatnonzero(is_good & (lengths == sizes))
+    if len(rows):
+        values = column.values.to_numpy(zero_copy_only=False)
+        places = spans(column.offsets.to_numpy()[rows].astype(np.int64), sizes[rows])
+        here = spans(starts[rows], sizes[rows])
+        found[here] = values[places]
+        _put_in_order(table["eligible"], offers, offered, rows, starts, found)
+        ends = np.cumsum(sizes[rows]) - sizes[rows]
+        known = propensities[rows]
+        own = np.where(np.isnan(known), 1.0, np.abs(found[(starts + played)[rows]] / known - 1))
+        do_fit = (
+            (np.minimum.reduceat(found[here], ends) >= 0)
+            & (np.abs(np.add.reduceat(found[here], ends) - 1) <= TOLERANCE)
+            & ((own <= TOLERANCE) | np.isnan(known))
+        )
+        bad = rows[~do_fit]
+    else:
+        bad = rows
+    bad = np.concatenate([bad, np.flatnonzero(is_good & (lengths >= 0) & (lengths != sizes))])
+    for row in np.sort(bad).tolist():
+        why = (
+            f"the probabilities are {_short(str(column[row].as_py()))}, but one for each of the "
+            f"{sizes[row]} eligible actions is expected, which sum to 1; that of the arm is its propensity"
+        )
+        reading.fault(f"{batch.unit} {batch.numbers[row]}", why)
+        is_good[row] = False
+    return found
+
+
+def _put_in_order(
+    eligible: pa.Array,
+    offers: list[Offer],
+    offered: Int[np.ndarray, " rounds"],
+    rows: Int[np.ndarray, " some"],
+    starts: Int[np.ndarray, " rounds"],
+    found: Float[np.ndarray, " arms"],
+) -> None:
+    """Bring values from the order of `eligible` into that of the offers, which is that of the actions."""
+    rows = rows[np.asarray(pc.is_valid(eligible))[rows]]
+    if not len(rows):
+        return
+    encoded = pc.dictionary_encode(eligible.take(pa.array(rows)).flatten())
+    codes = {id: code for code, id in enumerate(encoded.dictionary.to_pylist())}
+    given = encoded.indices.to_numpy()
+    tables = {
+        k: np.array([codes.get(id, -1) for id in offers[k].ids])
+        for k in np.unique(offered[rows]).tolist()
+    }
+    wanted = [tables[k] for k in offered[rows].tolist()]
+    if np.array_equal(given, np.concatenate(wanted)):
+        return
+    first = 0
+    for row, own in zip(rows.tolist(), wanted, strict=True):
+        part = given[first : first + len(own)].tolist()
+        first += len(own)
+        here = slice(starts[row], starts[row] + len(own))
+        found[here] = found[here][[part.index(code) for code in own.tolist()]]
+
+
+def _baselines(
+    table: pa.RecordBatch, offers: list[Offer], offered: Int[np.ndarray, " rounds"]
+) -> Int[np.ndarray, " rounds"]:
+    """Return the places of the baseline actions, the first where a row tells none; −1: not eligible."""
+    if table["baseline"].null_count == len(table):
+        return np.zeros(len(table), np.int64)
+    pairs = zip(offered.tolist(), table["baseline"].to_pylist(), strict=True)
+    return np.array([0 if id is None else offers[k].place(id) for k, id in pairs], np.int64)
 
 
 def _times(

@@ -12,6 +12,7 @@ import msgspec
 from rbmle.core.errors import SettingError
 from rbmle.evaluation.logs import Log as DecisionLog
 from rbmle.evaluation.logs import Reading
+from rbmle.evaluation.logs.lines import do_fit
 from rbmle.evaluation.rounds import json_array
 from rbmle.service.deciding.requests import Action, RankRequest
 from rbmle.service.features.limits import Features
@@ -23,6 +24,7 @@ from rbmle.service.log.base import Log, Row
 from rbmle.service.log.opening import LOG_FILE
 from rbmle.service.log.records import (
     CLOCK,
+    SHARED_ALIKE,
     Decided,
     Play,
     Record,
@@ -33,7 +35,7 @@ from rbmle.service.log.records import (
 )
 
 TOGETHER = 1_000  # decisions that are stored in one transaction
-DIGEST = "imported"  # of the request, which nobody has
+DIGEST = "imported-exactly"  # of a request, which nobody has, with all probabilities
 _FEATURES = msgspec.json.Decoder(Features | list[Features])
 _ACTIONS = msgspec.json.Decoder(list[str | dict[str, msgspec.Raw]])
 
@@ -139,16 +141,22 @@ def _records(found: dict[str, Any], now: int, rewards: tuple[float, float]) -> l
             raise ValueError(f"{id!r} is none of the actions, which are {', '.join(ids)}")
     eligible = [ids.index(id) for id in found["eligible"] or ids]
     chosen = ids.index(found["arm"])
-    # Of the others only their sum is known.
-    others = (1 - propensity) / max(len(eligible) - 1, 1)
+    chances, digest = found["probabilities"], DIGEST
+    if chances is None:  # of the others only their sum is known
+        others, digest = (1 - propensity) / max(len(eligible) - 1, 1), SHARED_ALIKE
+        chances = [propensity if place == chosen else others for place in eligible]
+    elif len(chances) != len(eligible) or not do_fit(
+        chances, chances[eligible.index(chosen)], propensity
+    ):
+        raise ValueError(f"the probabilities, {chances}, do not fit the actions and the propensity")
     play = Play(
         eligible=eligible,
-        probabilities=[propensity if place == chosen else others for place in eligible],
+        probabilities=chances,
         chosen=chosen,
         baseline=eligible[0],
     )
     decided = Decided(
-        context=request.context, actions=request.actions, plays=[play], digest=DIGEST, learned=0
+        context=request.context, actions=request.actions, plays=[play], digest=digest, learned=0
     )
     if found["reward"] is None:
         return [decided]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rbmle.evaluation.errors import LogFileError
 from rbmle.evaluation.logs.lines import objects
 from rbmle.evaluation.logs.reading import Reading
-from rbmle.evaluation.logs.table import Log, TableLog
+from rbmle.evaluation.logs.table import SCHEMA, Log, TableLog
 
 
 def from_bandit_feedback(feedback: Mapping[str, Any]) -> TableLog:
@@ -53,6 +53,11 @@ def from_bandit_feedback(feedback: Mapping[str, Any]) -> TableLog:
             if chances is None
             else np.asarray(chances, float),
             "reward": np.asarray(feedback["reward"], float),
+            "probabilities": pa.nulls(n, SCHEMA.field("probabilities").type)
+            if feedback.get("pi_b") is None
+            else pa.array(
+                np.asarray(feedback["pi_b"], float).reshape(n, arms, -1)[:, :, 0].tolist()
+            ),
         },
         "the bandit feedback",
     )

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from rbmle.evaluation.errors import LogFileError
-from rbmle.evaluation.logs.lines import Parsed, TextRow, distinct, objects, rows_of
+from rbmle.evaluation.logs.lines import Parsed, TextRow, distinct, do_fit, objects, rows_of
 from rbmle.evaluation.logs.reading import Reading
 
 SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them
@@ -70,7 +70,23 @@ def _row(line: dict[str, Any], number: int) -> TextRow:
         arm=actions[chosen]["id"],
         propensity=propensity,
         reward=0.0 - cost,  # -0.0 would be no nice reward
+        probabilities=_probabilities(line, len(actions), chosen, propensity),
     )
+
+
+def _probabilities(
+    line: dict[str, Any], actions: int, chosen: int, propensity: float | None
+) -> list[float] | None:
+    """Return those of all actions; None if a line does not have them, or they do not fit.
+
+    A line without the model that they are of, VWState, may be of a writer that knew the chosen one's alone.
+    """
+    try:
+        pairs = {place - 1: float(p) for place, p in zip(line["a"], line["p"], strict=True)}
+        found = [pairs[place] for place in range(actions)]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return found if "VWState" in line and do_fit(found, found[chosen], propensity) else None
 
 
 def _id(action: Any, place: int) -> str:
@@ -136,7 +152,8 @@ def _line(row: TextRow) -> dict[str, Any]:
             f"event {row.event_id} has no propensity, which DSJSON needs; write Parquet or CSV"
         )
     others = [place for place in range(len(ids)) if place != chosen]
-    rest = (1 - row.propensity) / max(len(others), 1)  # how the others share it is not known
+    # How the others share the rest may not be known; then there is no VWState.
+    chances = row.probabilities or [(1 - row.propensity) / max(len(others), 1)] * len(ids)
     return {
         **label_of(row.reward, row.propensity, chosen),
         **({} if row.time is None else {"Timestamp": row.time.isoformat().replace("+00:00", "Z")}),
@@ -146,7 +163,8 @@ def _line(row: TextRow) -> dict[str, Any]:
         "c": features_of(
             objects(row.context), [(one["id"], objects(one["features"])) for one in row.actions]
         ),
-        "p": [row.propensity, *[rest] * len(others)],
+        "p": [row.propensity, *(chances[place] for place in others)],
+        **({} if row.probabilities is None else {"VWState": {"m": "N/A"}}),
     }
 
 

@@ -25,11 +25,9 @@ from rbmle.evaluation.logs.table import (
 
 OTHERS = ("final_reward", "slot_features")  # of the service's exports, which are read too
 CSV_BYTES = 2**22  # that are read at once; no row may be longer
+LISTS = ("eligible", "probabilities")  # which are JSON in CSV
 IN_CSV = pa.schema(
-    [
-        field if field.name not in ("time", "eligible") else (field.name, pa.string())
-        for field in SCHEMA
-    ]
+    [field if field.name not in ("time", *LISTS) else (field.name, pa.string()) for field in SCHEMA]
 )
 
 
@@ -128,11 +126,15 @@ def write_csv(batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
         for batch in batches:
             columns = {name: batch[name] for name in SCHEMA.names}
             times = pc.strftime(columns["time"], format="%Y-%m-%dT%H:%M:%SZ")
-            eligible = [
-                None if ids is None else msgspec.json.encode(ids).decode()
-                for ids in columns["eligible"].to_pylist()
-            ]
-            columns |= {"time": times, "eligible": pa.array(eligible, pa.string())}
+            columns |= {"time": times} | {name: _json(batch[name]) for name in LISTS}
             writer.write_batch(pa.record_batch(columns, schema=IN_CSV))
             rows += len(batch)
     return rows
+
+
+def _json(lists: pa.Array) -> pa.Array:
+    """Return a column of lists as JSON."""
+    texts = [
+        None if one is None else msgspec.json.encode(one).decode() for one in lists.to_pylist()
+    ]
+    return pa.array(texts, pa.string())

@@ -16,6 +16,7 @@ from rbmle.evaluation.logs.table import SCHEMA, LogBatch
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 ROWS = 2_048  # of a batch: rows of text may be long
+TOLERANCE = 1e-3  # of probabilities, which some writers round
 
 
 class TextRow(NamedTuple):
@@ -28,6 +29,7 @@ class TextRow(NamedTuple):
     arm: str
     propensity: float | None
     reward: float | None
+    probabilities: list[float] | None = None  # of the actions, in their order; None: not known
 
 
 Parsed = Iterator[tuple[int, TextRow]]  # the number of a line, and what it says
@@ -70,6 +72,9 @@ def table_of(rows: Sequence[TextRow]) -> pa.RecordBatch:
             pa.array([row.propensity for row in rows], pa.float64()),
             pa.array([row.reward for row in rows], pa.float64()),
             pa.nulls(len(rows), SCHEMA.field("eligible").type),
+            pa.array([row.probabilities for row in rows], SCHEMA.field("probabilities").type),
+            pa.nulls(len(rows), pa.string()),
+            pa.nulls(len(rows), pa.string()),
         ],
         schema=SCHEMA,
     )
@@ -84,16 +89,36 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[TextRow]:
             else {"id": str(one["id"]), "features": one.get("features") or []}
             for one in msgspec.json.decode(row["actions"])
         ]
-        eligible = row.get("eligible")
+        eligible, chances = row.get("eligible"), row.get("probabilities")
+        some = [one for one in actions if eligible is None or one["id"] in eligible]
+        if chances is not None:
+            order = eligible or [one["id"] for one in actions]
+            by_id = dict(zip(order, chances, strict=False))
+            chances = [by_id[one["id"]] for one in some] if len(by_id) == len(chances) else None
         yield TextRow(
             event_id=row["event_id"],
             time=row["time"],
             context=msgspec.json.decode(row["context"]),
-            actions=[one for one in actions if eligible is None or one["id"] in eligible],
+            actions=some,
             arm=row["arm"],
             propensity=row["propensity"],
             reward=row["reward"],
+            probabilities=chances,
         )
+
+
+def do_fit(chances: Sequence[float], played: float, propensity: float | None) -> bool:
+    """Return whether probabilities sum to 1, and that of the played arm is its propensity.
+
+    >>> do_fit([0.2, 0.8], 0.8, 0.8), do_fit([0.2, 0.2], 0.2, 0.2), do_fit([0.2, 0.8], 0.2, 0.8)
+    (True, False, False)
+    """
+    known = played if propensity is None else propensity
+    return (
+        min(chances) >= 0
+        and abs(sum(chances) - 1) <= TOLERANCE
+        and abs(played - known) <= TOLERANCE * known
+    )
 
 
 def objects(features: Any) -> list[dict[str, Any]]:

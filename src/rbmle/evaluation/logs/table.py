@@ -23,6 +23,10 @@ SCHEMA = pa.schema(
         ("propensity", pa.float64()),  # null: not known
         ("reward", pa.float64()),  # null: none came
         ("eligible", pa.list_(pa.string())),  # ids of the actions that could be played; null: all
+        # with which each of them could be played, in the order of `eligible`; null: not known
+        ("probabilities", pa.list_(pa.float64())),
+        ("baseline", pa.string()),  # the id of what would have been played without a model
+        ("preferred", pa.string()),  # what an apprentice would have played; null: it decided
     ]
 )
 NEEDED = ("context", "actions", "arm", "reward")
@@ -141,6 +145,7 @@ _EXPECTED = {
     pa.string(): "but a text, JSON or plain values that JSON can hold are expected",
     TIME: "but a date as in 2024-05-31T12:00:00Z is expected",
     pa.list_(pa.string()): "but a list of ids is expected",
+    pa.list_(pa.float64()): "but a list of probabilities is expected",
 }
 Fault = tuple[int, Any]  # a place, and the value there
 
@@ -174,6 +179,12 @@ def _ids(value: Any) -> list[str]:
     return [str(id) for id in found]
 
 
+def _numbers(value: Any) -> list[float]:
+    """Return a list of numbers, given as one or as JSON."""
+    found = msgspec.json.decode(value) if isinstance(value, str) else value
+    return [float(number) for number in found]
+
+
 def _text(value: Any) -> str:
     """Return a text as it is, and other values as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -184,6 +195,7 @@ _CONVERT: dict[pa.DataType, Callable[[Any], Any]] = {
     pa.string(): _text,
     TIME: lambda value: pa.scalar(value).cast(TIME).as_py(),
     pa.list_(pa.string()): _ids,
+    pa.list_(pa.float64()): _numbers,
 }
 
 

@@ -58,7 +58,8 @@ def line(entry: ExportRow) -> dict[str, Any]:
             [(action.id, _readable(action.features)) for action in actions],
         ),
         "p": [chances[place] for place in order],
-        "VWState": {"m": str(entry.decided.learned)},
+        # Without it, rbmle evaluate does not take `p` for what the actions were played with.
+        **({} if entry.probabilities is None else {"VWState": {"m": str(entry.decided.learned)}}),
     }
 
 

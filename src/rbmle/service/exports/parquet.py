@@ -25,7 +25,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[ExportRow], Any]]] = {
     "reward": (pa.float64(), lambda entry: entry.reward),
     "arm_index": (pa.int32(), lambda entry: entry.play.chosen),
     "eligible": (pa.list_(pa.string()), lambda entry: entry.eligible),
-    "probabilities": (pa.list_(pa.float64()), lambda entry: entry.play.probabilities),
+    "probabilities": (pa.list_(pa.float64()), lambda entry: entry.probabilities),
     "slot": (pa.string(), lambda entry: entry.play.slot),
     "slot_features": (pa.string(), lambda entry: _json(entry.play.features)),
     "baseline": (pa.string(), lambda entry: _id(entry, entry.play.baseline)),

@@ -9,7 +9,9 @@ from rbmle.service.learning.events import Pending, Settled
 from rbmle.service.learning.joining import Joiner
 from rbmle.service.log.base import Log, Stored
 from rbmle.service.log.errors import LogDamaged
-from rbmle.service.log.records import Decided, Play, Record
+from rbmle.service.log.records import SHARED_ALIKE, Decided, Play, Record
+
+PAIR = 2  # actions: the probability of one tells that of the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,12 @@ class ExportRow:
     def propensity(self) -> float:
         """Return the probability with which the chosen action was chosen."""
         return self.play.probabilities[self.play.eligible.index(self.play.chosen)]
+
+    @property
+    def probabilities(self) -> list[float] | None:
+        """Return those of the eligible actions; None if only that of the chosen one is known."""
+        is_known = self.decided.digest != SHARED_ALIKE or len(self.play.eligible) <= PAIR
+        return self.play.probabilities if is_known else None
 
 
 Take = Callable[[ExportRow], None]

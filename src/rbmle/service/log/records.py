@@ -26,6 +26,11 @@ class OfferedAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     features: RawFeatures = NO_FEATURES
 
 
+# The digest of imported decisions of which only the probability of the chosen action is known: the others
+# share the rest alike.
+SHARED_ALIKE = "imported"
+
+
 class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was chosen in one slot, and with which probability each eligible action would have been."""
 
