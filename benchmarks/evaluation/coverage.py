@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged
+from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged, Offered
 from rbmle.evaluation.intervals import bernstein, bootstrap, normal
 from rbmle.evaluation.sequences import SEQUENCES, ValueSequence
 from rbmle.evaluation.sums import RatioSums
@@ -30,12 +30,42 @@ def drawn(n: int, rng: np.random.Generator) -> Judged:
     kinds = rng.integers(2, size=n)
     arms = (LOGGING[kinds].cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
     weights = JUDGED[kinds, arms] / LOGGING[kinds, arms]
+    chances = JUDGED[kinds]
+    offered = Offered(
+        sizes=np.full(n, 3),
+        at=3 * np.arange(n) + arms,
+        chances=chances.ravel(),
+        falls=(chances / LOGGING[kinds] - chances).ravel(),
+        predictions=MODEL[kinds].ravel(),
+    )
     return Judged(
         rewards=(rng.random(n) < MEANS[kinds, arms]).astype(float),
         weights=weights,
         predicted=MODEL[kinds, arms],
         expected=(JUDGED * MODEL).sum(axis=1)[kinds],
         accepted=rng.random(n) * BOUNDS.weight < weights,
+        offered=offered,
+    )
+
+
+def part(judged: Judged, first: int, last: int) -> Judged:
+    """Return the rounds from the first to before the last."""
+    rewards, weights, predicted, expected, accepted, offered = judged
+    assert offered is not None
+    here, arms = slice(first, last), slice(3 * first, 3 * last)
+    return Judged(
+        rewards=rewards[here],
+        weights=weights[here],
+        predicted=predicted[here],
+        expected=expected[here],
+        accepted=accepted[here],
+        offered=Offered(
+            sizes=offered.sizes[first:last],
+            at=offered.at[first:last] - 3 * first,
+            chances=offered.chances[arms],
+            falls=offered.falls[arms],
+            predictions=offered.predictions[arms],
+        ),
     )
 
 
@@ -65,7 +95,7 @@ def uniform_coverage(name: str, logs: int, n: int) -> float:
     held = 0
     for seed in range(logs):
         judged = drawn(n, np.random.default_rng(seed))
-        sequence = ValueSequence(name, 0.0, 1.0, BOUNDS.weight)
+        sequence = ValueSequence(name, 0.0, 1.0)
         held += _always(partial(_taken, sequence), judged, looks)
     return held / logs
 
@@ -76,19 +106,19 @@ def peeking(logs: int, n: int) -> dict[str, float]:
     looks = np.linspace(n / DAYS, n, DAYS).astype(int)
     for seed in range(logs):
         judged = drawn(n, np.random.default_rng(seed))
-        sums, sequence = RatioSums(), ValueSequence("ips", 0.0, 1.0, BOUNDS.weight)
+        sums, sequence = RatioSums(), ValueSequence("ips", 0.0, 1.0)
         wrong["z-test"] += not _always(partial(_tested, sums), judged, looks)
         wrong["sequence"] += not _always(partial(_taken, sequence), judged, looks)
     return {name: count / logs for name, count in wrong.items()}
 
 
-def _taken(sequence: ValueSequence, part: Judged) -> tuple[float, float]:
-    sequence.add(part)
-    return sequence.interval(0.95)
+def _taken(sequence: ValueSequence, some: Judged) -> tuple[float, float]:
+    sequence.add(some)
+    return sequence.interval(0.95) or (0.0, 1.0)
 
 
-def _tested(sums: RatioSums, part: Judged) -> tuple[float, float]:
-    sums.add(*ESTIMATORS["ips"].terms(part, BOUNDS))
+def _tested(sums: RatioSums, some: Judged) -> tuple[float, float]:
+    sums.add(*ESTIMATORS["ips"].terms(some, BOUNDS))
     return normal(sums, 0.95) or (0.0, 1.0)
 
 
@@ -97,7 +127,7 @@ def _always(
 ) -> bool:
     """Return whether the truth is in the interval at all looks."""
     for first, last in zip([0, *looks[:-1]], looks, strict=True):
-        low, high = look(Judged(*(column[first:last] for column in judged)))
+        low, high = look(part(judged, int(first), int(last)))
         if not low <= TRUTH <= high:
             return False
     return True
@@ -128,10 +158,10 @@ def main() -> None:
         ]
         print(f"  {name:7} " + ", ".join(row))
     for name in SEQUENCES:
-        part = uniform_coverage(name, given.logs, 5 * given.rounds)
-        print(f"  {name:7} sequence, at every time at once: {100 * part:.1f} %")
-    for name, part in peeking(given.logs, 3 * given.rounds).items():
-        print(f"  {DAYS} daily looks, {name}: wrong in {100 * part:.1f} % of the logs")
+        share = uniform_coverage(name, given.logs, 5 * given.rounds)
+        print(f"  {name:7} sequence, at every time at once: {100 * share:.1f} %")
+    for name, share in peeking(given.logs, 3 * given.rounds).items():
+        print(f"  {DAYS} daily looks, {name}: wrong in {100 * share:.1f} % of the logs")
     for n in (250, 1_000, 4_000):
         told = [
             f"{name} {b:+.4f} ± {s:.4f}"

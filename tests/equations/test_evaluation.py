@@ -7,12 +7,14 @@ import pytest
 from scipy.stats import norm
 
 from rbmle.core.contexts import per_arm
+from rbmle.engine.betting import bet_with_control
 from rbmle.engine.linear_regression import predict_then_learn
-from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged
+from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged, Offered
 from rbmle.evaluation.intervals import bernstein, bootstrap, normal
 from rbmle.evaluation.sequences import (
+    BETS,
     SEQUENCES,
-    LowerSequence,
+    Bettors,
     ValueSequence,
     boundary,
     log_mixture,
@@ -150,16 +152,72 @@ def test_the_mixture_is_an_integral_over_gamma() -> None:
     assert log_mixture(s, v, rho, c) == pytest.approx(math.log(integral), abs=1e-4)
 
 
-def test_a_sequence_centres_each_term_on_those_before_it() -> None:
-    xi = np.array([0.0, 2.0, 0.0, 3.0])
-    whole, parts = LowerSequence(), LowerSequence()
+def test_wealth_is_the_product_of_what_each_round_pays() -> None:
+    """Π (1 + κ ξ), with the part of the wealth that g gives to each κ; the bound is where it is 1/α."""
+    xi = np.array([0.0, 2.0, 0.0, 3.0] * 5)
+    whole, parts = Bettors(), Bettors()
     whole.add(xi)
-    parts.add(xi[:1])
-    parts.add(xi[1:])
-    centres = [0.5, 0, 1, 2 / 3]
-    assert whole.variance == pytest.approx(sum((xi - centres) ** 2))
-    assert parts == whole
-    assert whole.bound(0.05) == 0.0
+    parts.add(xi[:3])
+    parts.add(xi[3:])
+    low = whole.bound(0.05)
+    assert low == pytest.approx(parts.bound(0.05), rel=1e-9)
+    g = 1 / (1 + ((np.log2(BETS) + 4) / 1.5) ** 2)
+    paid = np.prod((1 + BETS[:, None] * xi) / (1 + BETS[:, None] * low), axis=1)
+    assert float(g @ paid / g.sum()) == pytest.approx(1 / 0.05, rel=1e-6)
+
+
+def test_a_control_is_lowered_where_a_bet_could_lose_more_than_half() -> None:
+    """Two arms: w is 2 or 0; with κ = 1 and q = 0.9, q (w − π) is at most 1/2 for q = 1/2."""
+    chances, falls = np.array([1.0, 0.0]), np.array([1.0, 0.0])
+    arguments = np.array([1.0]), np.array([2.0]), np.array([2]), np.array([0]), chances, falls
+    for kappa, q in ((1.0, 0.5), (0.125, 0.9)):
+        log_wealth = np.zeros(1)
+        bet_with_control(*arguments, np.full(2, 0.9), 0.5, np.array([kappa]), log_wealth)
+        assert log_wealth[0] == pytest.approx(math.log(1 + kappa * (q + 2 * (1 - q))))
+
+
+def test_no_round_costs_a_bet_more_than_half_whatever_is_played() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        p, chances = rng.dirichlet(np.full(3, 0.1)), rng.dirichlet(np.full(3, 0.3))
+        a, kappa = int(rng.choice(3, p=p)), float(rng.choice(BETS))
+        log_wealth, falls = np.zeros(1), chances / p - chances
+        bet_with_control(
+            np.zeros(1),
+            chances[[a]] / p[a],
+            np.array([3]),
+            np.array([a]),
+            chances,
+            falls,
+            rng.random(3),
+            0.5,
+            np.array([kappa]),
+            log_wealth,
+        )
+        assert log_wealth[0] >= math.log(0.5) - 1e-9
+
+
+def test_arms_without_a_chance_make_an_interval_wide_and_not_wrong() -> None:
+    """π plays arm 1 half of the time, and the log never; arm 0 pays 1, so the value is from 1/2 to 1."""
+    n = 20_000
+    chances = np.tile([0.5, 0.5], n)
+    falls = np.tile([0.0, np.inf], n)
+    offered = Offered(np.full(n, 2), 2 * np.arange(n), chances, falls, np.full(2 * n, 0.9))
+    ones, nothing = np.ones(n), np.zeros(n)
+    judged = Judged(ones, ones / 2, nothing, nothing, nothing > 0, offered)
+    for name in ("ips", "snips", "dr"):
+        sequence = ValueSequence(name, 0.0, 1.0)
+        sequence.add(judged)
+        low, high = sequence.interval(0.95) or (0, 0)
+        assert 0.45 < low <= 0.5
+        assert high == 1.0
+
+
+def test_without_all_weights_only_ips_has_a_sequence() -> None:
+    for name in SEQUENCES:
+        sequence = ValueSequence(name, 0.0, 1.0)
+        sequence.add(JUDGED)
+        assert (sequence.interval(0.95) is None) == (name in ("snips", "dr"))
 
 
 @pytest.mark.parametrize("estimator", SEQUENCES)
@@ -168,10 +226,12 @@ def test_a_sequence_is_narrow_around_the_value_at_last(estimator: str) -> None:
     n = 200_000
     weights = rng.choice([0.0, 2.0], size=n)
     rewards = (rng.random(n) < 0.3) * 4.0 - 1.0  # −1 or 3
-    sequence = ValueSequence(estimator, -1.0, 3.0, 2.0)
+    sequence = ValueSequence(estimator, -1.0, 3.0)
     model, accepted = np.full(n, 0.2), weights > 0
-    sequence.add(Judged(rewards, weights, model, model, accepted))
-    low, high = sequence.interval(0.95)
+    ones = np.ones(n)
+    offered = Offered(np.full(n, 1), np.arange(n), ones, ones, model)
+    sequence.add(Judged(rewards, weights, model, model, accepted, offered))
+    low, high = sequence.interval(0.95) or (0, 0)
     assert low < 0.2 < high
     assert high - low < 0.12
 

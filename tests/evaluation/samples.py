@@ -57,6 +57,7 @@ def world(n: int, seed: int, *, arms: int = 4, floor: float = 0.2, is_vector: bo
             "arm": [f"a{arm}" for arm in played],
             "propensity": chances[np.arange(n), played],
             "reward": rewards,
+            "probabilities": chances.tolist(),
         }
     )
     return World(log, means, chances)

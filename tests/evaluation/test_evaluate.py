@@ -64,7 +64,7 @@ def test_every_estimator_is_near_the_truth(is_vector: bool, interval: str) -> No
     def greedy(rounds: Rounds) -> np.ndarray:
         return (best[rounds.numbers - 1][:, None] == np.arange(4)).astype(float).ravel()
 
-    found = evaluate(log, {"uniform": "uniform", "best": greedy}, interval=interval)
+    found = quietly(log, {"uniform": "uniform", "best": greedy}, interval=interval, floor=0.04)
     truth = {"uniform": means.mean(), "best": means.max(axis=1).mean()}
     assert len(found.estimates) == 2 * len(ESTIMATORS)
     for one in found.estimates:
@@ -147,11 +147,11 @@ def test_poor_overlap_is_said_loudly() -> None:
 def test_propensities_that_do_not_fit_are_said_loudly() -> None:
     log, _, _ = world(2_000, 7)
     (batch,) = log.batches(Reading())
-    halved = pa.Table.from_batches([batch.table])
+    halved = pa.Table.from_batches([batch.table]).drop_columns(["probabilities"])
     place = halved.column_names.index("propensity")
     halved = halved.set_column(place, "propensity", pa.array(np.asarray(halved["propensity"]) / 2))
     with pytest.warns(EvaluationWarning, match="PROPENSITIES DO NOT FIT. The mean weight is 2"):
-        evaluate(halved, "uniform", estimators="ips")
+        evaluate(halved, "uniform", estimators="ips", floor=0.02)
 
 
 def test_missing_rewards_count_as_the_default_and_are_said() -> None:
@@ -203,6 +203,8 @@ def test_restricted_arms_are_all_there_is_to_choose_from() -> None:
         ({"confidence": 95}, "between 0 and 1, got 95"),
         ({"frozen": 1.0}, "`frozen` must be a part"),
         ({"clip": 0}, "`clip` must be above 0"),
+        ({"floor": 0.0}, "`floor` must be above 0 and at most 1, got 0"),
+        ({"floor": 0.3}, "`floor` is 0.3, but the log has an action whose probability was 0.2"),
         ({"rewards": (0.2, 1.0)}, "the log has some from 0 to 1"),
     ],
 )
@@ -217,6 +219,27 @@ def test_rewards_without_bounds_need_to_be_told_for_bernstein() -> None:
         evaluate(log, "uniform", interval="bernstein")
     found = quietly(log, "uniform", interval="bernstein", rewards=(0, 200))
     assert found["uniform", "ips"].low == 0.0
+
+
+def test_estimated_propensities_have_no_interval_that_claims_to_be_exact() -> None:
+    for interval in ("sequence", "bernstein"):
+        log = TableLog(table(propensity=None))
+        found, told = warned(log, "uniform", interval=interval, propensities="arms")
+        assert "Intervals by 'sequence' and 'bernstein' are not given" in told
+        assert all(one.low is None for one in found.estimates)
+
+
+def test_the_default_interval_holds_at_every_look() -> None:
+    log, _, _ = world(300, 9)
+    found = quietly(log, "uniform", estimators="ips")
+    assert found["uniform", "ips"].interval == "sequence"
+
+
+def test_replay_has_a_sequence_where_a_floor_is_stated() -> None:
+    log, _, _ = world(2_000, 9)
+    assert quietly(log, "uniform", estimators="replay")["uniform", "replay"].low is None
+    one = evaluate(log, "uniform", estimators="replay", floor=0.04)["uniform", "replay"]
+    assert one.low is not None
 
 
 def test_the_command_line_writes_the_records(tmp_path: Path) -> None:

@@ -38,8 +38,9 @@ def evaluate_log(
         str, typer.Option(help="replay, dm, ips, clipped, snips, dr, switch, with commas between.")
     ] = "all",
     interval: Annotated[
-        str, typer.Option(help="bootstrap, bernstein, normal, or sequence: true at all times.")
-    ] = "bootstrap",
+        str,
+        typer.Option(help="sequence: valid at every look; bootstrap, bernstein, normal: at one."),
+    ] = "sequence",
     confidence: Annotated[float, typer.Option(help="How sure intervals are.")] = 0.95,
     frozen: Annotated[
         float | None,
@@ -52,6 +53,12 @@ def evaluate_log(
     propensities: Annotated[
         str, typer.Option(help="Of what missing ones are estimated: contexts, or arms alone.")
     ] = "contexts",
+    floor: Annotated[
+        float | None,
+        typer.Option(
+            help="The smallest probability that any action had, if the log does not tell."
+        ),
+    ] = None,
     clip: Annotated[float, typer.Option(help="The largest weight of clipped and switch.")] = 10.0,
     format: Annotated[
         str | None, typer.Option(help="parquet, csv, dsjson or vw; else by the file's suffix.")
@@ -84,6 +91,7 @@ def evaluate_log(
             rewards=_bounds(rewards),
             default_reward=default_reward,
             propensities=propensities,
+            floor=floor,
             clip=clip,
             skips_bad=skip_bad,
             seed=seed,
@@ -164,7 +172,9 @@ def _show(found: "Evaluation", log: Path, console: Console) -> None:
         table.add_row(*_row(one))
     console.print(table)
     if any(one.low is None and one.value is not None for one in found.estimates):
-        console.print("–: dm, clipped and switch are biased, so no sequence holds for them.")
+        console.print(
+            "–: there is no such interval. dm, clipped and switch are biased, replay needs --floor."
+        )
 
 
 def _row(one: "Estimate") -> tuple[str, ...]:

@@ -19,11 +19,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from rbmle.core.errors import SettingError
 
 Terms = tuple[Float[np.ndarray, " rounds"], Float[np.ndarray, " rounds"]]  # N and D
+
+
+class Offered(NamedTuple):
+    """All arms of some rounds, those of a round after those of the one before."""
+
+    sizes: Int[np.ndarray, " rounds"]  # arms of each round
+    at: Int[np.ndarray, " rounds"]  # where the arms that were played are
+    chances: Float[np.ndarray, " arms"]  # π(a)
+    falls: Float[np.ndarray, " arms"]  # π(a)/p(a) − π(a), or more; infinite where p(a) is 0
+    predictions: Float[np.ndarray, " arms"]  # q̂(a); 0 without a model
 
 
 class Judged(NamedTuple):
@@ -34,6 +44,7 @@ class Judged(NamedTuple):
     predicted: Float[np.ndarray, " rounds"]  # q̂ of the played arm; 0 without a model
     expected: Float[np.ndarray, " rounds"]  # Σ_a π(a) q̂(a)
     accepted: Bool[np.ndarray, " rounds"]  # A; all False where nobody asked
+    offered: Offered | None = None  # None: the weight that each arm would have had is not known
 
 
 class Bounds(NamedTuple):
@@ -78,7 +89,7 @@ def _snips(judged: Judged, bounds: Bounds) -> Terms:
 
 
 def _dr(judged: Judged, bounds: Bounds) -> Terms:
-    rewards, weights, predicted, expected, _ = judged
+    rewards, weights, predicted, expected, *_ = judged
     return expected + weights * (rewards - predicted), np.ones_like(rewards)
 
 

@@ -62,7 +62,9 @@ def evaluate(
     elif found.unknown:
         propensities = ArmShares.counted(read(Reading(skips_bad=skips_bad), has_contexts=False))
     judge, reading = Judge(given, found, propensities, how, watch), Reading(skips_bad=skips_bad)
-    for rounds in read(reading, has_contexts=judge.has_contexts, has_times=watch is not None):
+    for rounds in read(
+        reading, has_contexts=judge.has_contexts, has_times=watch is not None, has_logged=True
+    ):
         judge.add(rounds)
         step("judging", judge.seen, found.rows)
     if not judge.seen:

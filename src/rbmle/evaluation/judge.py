@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from rbmle.core.errors import SettingError
 from rbmle.evaluation.contexts import Featuriser, featuriser_of
 from rbmle.evaluation.estimators import Bounds
 from rbmle.evaluation.judged_policy import JudgedPolicy
 from rbmle.evaluation.logs import Reading
+from rbmle.evaluation.logs.lines import TOLERANCE
 from rbmle.evaluation.overlap import overlap_warnings
 from rbmle.evaluation.propensities import Propensities
 from rbmle.evaluation.results import Evaluation
@@ -44,7 +46,11 @@ class Judge:
         self._survey, self._propensities, self._how = found, propensities, how
         self.seen, self._total = 0, 0.0  # rounds, and their rewards
         low, high = bounds_of(found, how)
-        weight = 1 / min(found.smallest, propensities.smallest)
+        smallest = min(found.smallest, propensities.smallest)
+        if how.floor is not None:
+            _check_floor(how.floor, smallest)
+            smallest = how.floor
+        weight = 1 / smallest
         self._bounds = Bounds(low=low, high=high, weight=weight, clip=how.clip)
         self._unjudged = 0 if how.frozen is None else int(how.frozen * found.rows)
         self._judged = {
@@ -75,6 +81,8 @@ class Judge:
         predictions = self._predictions(rounds)
         is_judged = self.seen > self._unjudged
         propensities = self._propensities.fill(rounds)
+        if self._how.floor is not None and rounds.logged is not None:
+            _check_floor(self._how.floor, float(np.fmin.reduce(rounds.logged, initial=1.0)))
         for one in self._judged.values():
             weights = one.add(rounds, propensities, predictions, is_judged)
             if weights is not None and self._watch is not None:
@@ -95,7 +103,8 @@ class Judge:
         if self._survey.unknown:
             messages.append(
                 f"ESTIMATED PROPENSITIES. {self._survey.unknown:,} of {self._survey.rows:,} rounds have none; "
-                f"{ESTIMATED[self._how.propensities]}, and no interval tells by how much."
+                f"{ESTIMATED[self._how.propensities]}, and no interval tells by how much. Intervals by "
+                "'sequence' and 'bernstein' are not given; those by 'bootstrap' hold if estimates are right."
             )
         if reading.unrewarded:
             messages.append(
@@ -106,11 +115,28 @@ class Judge:
             messages.append(
                 f"BAD ROWS. {reading.bad:,} rows were left out; the first: {reading.messages[0]}."
             )
+        refused: dict[str, list[str]] = {}  # by the reason
         for one in self._judged.values():
-            messages += overlap_warnings(one.name, one.weights)
+            for name, why in one.refused.items():
+                refused.setdefault(why, []).append(f"{one.name} {name}")
+        messages += [
+            f"NO INTERVAL by {self._how.interval!r} for {', '.join(names)}: {why}"
+            for why, names in refused.items()
+        ]
+        for one in self._judged.values():
+            messages += overlap_warnings(one.name, one.weights, one.reach)
         return Evaluation(
             estimates=[each for one in self._judged.values() for each in one.estimates()],
             warnings=messages,
             rounds=self.seen,
             mean=self._total / self.seen,
+        )
+
+
+def _check_floor(floor: float, smallest: float) -> None:
+    """Raise SettingError for a floor that is not one."""
+    if smallest < floor * (1 - TOLERANCE):
+        raise SettingError(
+            f"`floor` is {floor:g}, but the log has an action whose probability was {smallest:g}; give the "
+            "smallest one that any action could have, whether it was played or not"
         )

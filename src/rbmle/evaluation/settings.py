@@ -19,7 +19,7 @@ class Settings:
     """How a log is judged."""
 
     estimators: Sequence[Estimator]
-    interval: str = "bootstrap"
+    interval: str = "sequence"
     confidence: float = 0.95
     frozen: float | None = (
         None  # the part of the log that is learned and not judged; None: progressive
@@ -28,6 +28,7 @@ class Settings:
     rewards: tuple[float, float] | None = None  # the bounds; None: as found, see `bounds_of`
     default_reward: float = 0.0
     propensities: str = "contexts"  # of what those are estimated that a log does not have
+    floor: float | None = None  # no action had a smaller probability; None: not known
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -46,6 +47,8 @@ class Settings:
             raise SettingError(f"`frozen` must be a part from 0 to below 1, got {self.frozen}")
         if not self.clip > 0:
             raise SettingError(f"`clip` must be above 0, got {self.clip}")
+        if self.floor is not None and not 0 < self.floor <= 1:
+            raise SettingError(f"`floor` must be above 0 and at most 1, got {self.floor}")
         if self.rewards is not None and not self.rewards[0] < self.rewards[1]:
             raise SettingError(f"`rewards` must be (lowest, highest), got {self.rewards}")
 
@@ -66,6 +69,7 @@ def bounds_of(found: Survey, how: Settings) -> tuple[float, float]:
     if how.interval in ("bernstein", "sequence"):
         raise SettingError(
             f"rewards are from {found.lowest:g} to {found.highest:g}, and an interval by {how.interval!r} "
-            "needs to know what they can be; give --rewards LOWEST,HIGHEST (rewards=(lowest, highest))"
+            "needs to know what they can be; give --rewards LOWEST,HIGHEST (rewards=(lowest, highest)), or "
+            "--interval bootstrap, which needs no bounds and holds for one look"
         )
     return found.lowest, max(found.highest, math.nextafter(found.lowest, math.inf))
