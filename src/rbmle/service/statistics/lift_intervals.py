@@ -8,6 +8,10 @@ where V and V_π are means over the n plays, and u is the boundary of `rbmle.eva
 scale c bounds what is squared from below. The lift V − V_π is x = 1, y = −1. The relative lift V/V_π − 1
 is at least ρ where V − (1 + ρ) V_π is at least 0, as in Fieller's intervals for ratios.
 
+The bound is proven for x and y that are fixed. So the ends of a difference hold at all times, and so does
+whether a relative lift is above or below 0, which is ρ = 0. The ends of a relative lift hold at all times
+where the ratio V/V_π stays the same; where it moves, each look is at another ρ, and they are approximate.
+
 The scale has to be known beforehand, but is found in the log: there are twelve, each of which is allowed
 α/12, and the smallest is used that bounds all plays so far.
 """
