@@ -21,6 +21,7 @@ from rbmle.service.exports.checks import survey
 from rbmle.service.exports.salvage import salvage
 from rbmle.service.log.errors import LogDamaged, LogRefused
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
+from rbmle.service.log.publications import FilePublications
 from tests.contract.log_server import OnServer
 from tests.services import busy, learned, offer, rank, running, small_start
 
@@ -60,8 +61,13 @@ def test_a_restored_service_has_all_and_goes_on(data: Path, tmp_path: Path) -> N
     assert restore(path, copy) == (done, None)
     assert rows_of(address(copy)) == rows_of(address(data))
     names = ["keys.json", "sessions-ended", *(p.name for p in data.glob("checkpoint-*"))]
-    for name in [*names, *(p.name for p in data.glob("published-*"))]:
+    for name in names:
         assert (copy / name).read_bytes() == (data / name).read_bytes()
+    for name in backups.PUBLISHED:  # each in a file of its learner's fencing token
+        before, after = (FilePublications(folder).newer(name, None) for folder in (data, copy))
+        assert before is not None
+        assert after is not None
+        assert after[1] == before[1]
     assert len(names) > 2
     assert {stat.S_IMODE(p.stat().st_mode) for p in copy.iterdir()} == {0o600}
     assert stat.S_IMODE(copy.stat().st_mode) == 0o700

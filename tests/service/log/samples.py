@@ -4,9 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 
+import pytest
+
 from rbmle.service.log import (
     DuplicateRequest,
+    LeaseLost,
 )
+from rbmle.service.log.publications import Publications
 from tests.contract.log_disk import OnDisk
 from tests.contract.log_promises import raised, row
 from tests.contract.log_server import OnServer
@@ -50,3 +54,58 @@ def lend_and_take(place: OnDisk | OnServer) -> None:
         lease.release()
         assert next_lease.take()
         next_lease.release()
+
+
+def take_over(place: OnDisk | OnServer) -> None:
+    """Take a lease from a holder that keeps it, and refuse what that one writes later."""
+    with closing(place.open()) as log, closing(place.open()) as other:
+        hung, healthy = log.lease(), other.lease()
+        assert hung.take()
+        first = hung.token
+        assert hung.append([row("before")]) == 1
+        assert not healthy.take()
+        assert not healthy.take(over=first - 1)  # that one was taken over before
+        assert healthy.take(over=first)
+        assert healthy.token > first
+        with pytest.raises(LeaseLost):
+            hung.append([row("after")])
+        assert [stored.row.event for stored in log.read()] == ["before"]
+        assert healthy.append([row("of another")]) == 2
+        assert healthy.is_held()
+        assert not hung.is_held()  # which lets go of its lock
+        assert not hung.take()  # although its lock is free
+        assert healthy.is_held()  # and has it now
+        healthy.release()
+        assert hung.take()
+        hung.release()
+
+
+def let_go_without_a_lock(place: OnDisk | OnServer) -> None:
+    """Take a lease over, and let it go while the holder before still has its lock."""
+    with closing(place.open()) as log, closing(place.open()) as other:
+        hung, healthy, next_lease = log.lease(), other.lease(), other.lease()
+        assert hung.take()
+        assert healthy.take(over=hung.token)
+        token = healthy.token
+        healthy.release()
+        assert not hung.is_held()
+        assert next_lease.is_free()
+        assert next_lease.take()
+        assert next_lease.token > token
+        next_lease.release()
+
+
+def publish_after_a_takeover(hung: Publications, healthy: Publications) -> None:
+    """Publish with an old fencing token after a newer one was used."""
+    hung.put("model", b"first", 1)
+    healthy.put("model", b"second", 2)
+    with pytest.raises(LeaseLost):
+        hung.put("model", b"late", 1)
+    found = healthy.newer("model", None)
+    assert found is not None
+    assert found[1] == b"second"
+    assert healthy.newer("model", found[0]) is None
+    healthy.put("model", b"third", 2)
+    found = hung.newer("model", found[0])
+    assert found is not None
+    assert found[1] == b"third"

@@ -15,6 +15,7 @@ from rbmle.service.log import (
     open_log,
 )
 from rbmle.service.log.postgres import INSERT, PostgresLog
+from rbmle.service.log.postgres_publications import PostgresPublications
 from rbmle.service.log.postgres_server import (
     LOCK,
     TABLES,
@@ -25,7 +26,13 @@ from rbmle.service.log.postgres_server import (
 from rbmle.service.log.row_codec import encoded_rows
 from tests.contract.log_promises import raised, row
 from tests.contract.log_server import Losable, OnServer
-from tests.service.log.samples import append_together, lend_and_take
+from tests.service.log.samples import (
+    append_together,
+    lend_and_take,
+    let_go_without_a_lock,
+    publish_after_a_takeover,
+    take_over,
+)
 
 
 @pytest.mark.parametrize("lost", ["request", "answer"])
@@ -122,6 +129,21 @@ def test_a_lease_on_a_schema_is_one_session_s(on_server: OnServer) -> None:
         assert not lease.is_held()
         assert next_lease.take()
         next_lease.release()
+
+
+def test_a_lease_on_a_schema_is_taken_over_from_a_process_that_hangs(on_server: OnServer) -> None:
+    take_over(on_server)
+    let_go_without_a_lock(on_server)
+
+
+def test_what_a_learner_publishes_after_another_took_over_is_never_found(
+    on_server: OnServer,
+) -> None:
+    with (
+        closing(PostgresPublications(on_server.url)) as one,
+        closing(PostgresPublications(on_server.url)) as two,
+    ):
+        publish_after_a_takeover(one, two)
 
 
 def test_readers_stand_beside_sessions_that_write(on_server: OnServer) -> None:

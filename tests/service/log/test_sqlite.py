@@ -18,11 +18,18 @@ from rbmle.service.log import (
     LogUnavailable,
     open_log,
 )
+from rbmle.service.log.publications import FilePublications
 from rbmle.service.log.sqlite import SQLiteLog
 from rbmle.service.log.sqlite_file import check_format, make_private, make_tables
 from tests.contract.log_disk import OnDisk
 from tests.contract.log_promises import raised, row
-from tests.service.log.samples import append_together, lend_and_take
+from tests.service.log.samples import (
+    append_together,
+    lend_and_take,
+    let_go_without_a_lock,
+    publish_after_a_takeover,
+    take_over,
+)
 
 
 def test_tables_that_another_process_makes_meanwhile_are_not_another_program(
@@ -122,6 +129,15 @@ def test_a_lease_on_a_file_is_one_process_s(on_disk: OnDisk) -> None:
             child.wait()
             assert lease.take()
             lease.release()
+
+
+def test_a_lease_on_a_file_is_taken_over_from_a_process_that_hangs(on_disk: OnDisk) -> None:
+    take_over(on_disk)
+    let_go_without_a_lock(on_disk)
+
+
+def test_what_a_learner_publishes_after_another_took_over_is_never_found(tmp_path: Path) -> None:
+    publish_after_a_takeover(FilePublications(tmp_path), FilePublications(tmp_path))
 
 
 def test_a_writer_that_dies_leaves_its_rows_and_no_lock(on_disk: OnDisk) -> None:

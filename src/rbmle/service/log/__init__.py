@@ -3,6 +3,7 @@
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.errors import (
     DuplicateRequest,
+    LeaseLost,
     LogDamaged,
     LogError,
     LogRefused,
@@ -12,6 +13,7 @@ from rbmle.service.log.opening import open_log
 
 __all__ = [
     "DuplicateRequest",
+    "LeaseLost",
     "Log",
     "LogDamaged",
     "LogError",

@@ -103,14 +103,33 @@ class Log(Protocol):
 
 
 class Lease(Protocol):
-    """A right that one process at most has at a time, until it lets go or ends."""
+    """A right that one process at most has at a time, until it lets go, ends, or hangs and is taken over."""
 
-    def take(self) -> bool:
-        """Return whether this process has it now; it does not wait for another one."""
+    token: (
+        int  # the fencing token of this process, above those of all before it; 0: it has no lease
+    )
+
+    def take(self, *, over: int | None = None) -> bool:
+        """Return whether this process has it now; it does not wait for another one.
+
+        `over` is the token of a holder that hangs: it is taken over from that one, which has not let go.
+        """
+        ...
+
+    def is_free(self) -> bool:
+        """Return whether nobody has it."""
         ...
 
     def is_held(self) -> bool:
-        """Return whether this process still has it; a lost connection loses it."""
+        """Return whether this process still has it; a lost connection loses it, as does a takeover."""
+        ...
+
+    def outbid(self, token: int) -> bool:
+        """Get a token above one that is not of this log; return False if another process has taken over."""
+        ...
+
+    def append(self, rows: Sequence[Row]) -> int:
+        """Append to the log as `Log.append` does; raise LeaseLost if another process has taken over."""
         ...
 
     def release(self) -> None:

@@ -3,6 +3,7 @@
 LogError
 ├── LogUnavailable     a disk or a server that does not serve at the moment; try again later
 ├── DuplicateRequest   rows whose request was stored before
+├── LeaseLost          another learner has taken over; nothing was stored
 ├── LogDamaged         a row that is not what was stored
 └── LogRefused         a log that must not be opened: in use, foreign, or from a later version
 """
@@ -48,6 +49,14 @@ class DuplicateRequest(LogError):
     def __init__(self, message: str, places: Sequence[int]) -> None:
         LogError.__init__(self, message)
         self.places = tuple(places)
+
+
+class LeaseLost(LogError):
+    """What a learner wanted to write after another one had taken over; nothing of it is stored."""
+
+    def __init__(self, token: int, newer: int) -> None:
+        self.newer = newer
+        LogError.__init__(self, f"the lease {token} is over: another learner has the lease {newer}")
 
 
 class LogDamaged(LogError):

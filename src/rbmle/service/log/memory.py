@@ -79,7 +79,7 @@ class MemoryLog:
 
     def lease(self) -> Lease:
         """Return a lease; the list is of this process alone."""
-        return _Held()
+        return _Held(self)
 
     def close(self) -> None:
         """Answer no more."""
@@ -93,7 +93,20 @@ class MemoryLog:
 class _Held:
     """A lease that nobody else wants."""
 
-    def take(self) -> bool:
+    def __init__(self, log: MemoryLog) -> None:
+        self.token = 1
+        self.append = log.append
+
+    def outbid(self, token: int) -> bool:
+        """Return True."""
+        self.token = token + 1
+        return True
+
+    def take(self, *, over: int | None = None) -> bool:
+        """Return True."""
+        return True
+
+    def is_free(self) -> bool:
         """Return True."""
         return True
 

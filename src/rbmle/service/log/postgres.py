@@ -1,6 +1,6 @@
 """A log in PostgreSQL, through psycopg: one statement a batch, and no doubt about lost answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,8 @@ import psycopg
 
 from rbmle.service.log import postgres_server as server
 from rbmle.service.log.base import Lease, Row, Stored
-from rbmle.service.log.errors import LogRefused, LogUnavailable, masked
+from rbmle.service.log.errors import LeaseLost, LogRefused, LogUnavailable, masked
+from rbmle.service.log.lease import Fence, FencedLease
 from rbmle.service.log.pool import Pool
 from rbmle.service.log.row_codec import (
     COLUMNS,
@@ -27,6 +28,10 @@ INSERT = (
     " %b::bytea[], %b::bigint[], %b::bytea[], %b::bigint[])"
 )
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM rbmle_log "
+
+
+FENCE = "SELECT token, has_lock FROM rbmle_fence"
+Check = Callable[[server.ServerSession], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,10 @@ class PostgresLog:
         If the connection is lost before the answer, look on a new one whether the rows are there
         before trying again.
         """
+        return self._append_patiently(rows, lambda _: None)
+
+    def _append_patiently(self, rows: Sequence[Row], check: Check) -> int:
+        """Store rows; `check` looks at the log in the same transaction, and may raise an error."""
         if not rows:
             raise ValueError("there is no row to append; give one or more")
         if self._is_closed or self._is_read_only:
@@ -78,7 +87,7 @@ class PostgresLog:
         batch = tuple(rows)
         for is_last_try in (False, True):  # the first may meet a connection lost long ago
             try:
-                return self._append(batch)
+                return self._append(batch, check)
             except psycopg.errors.UniqueViolation as error:
                 if error.diag.constraint_name != "rbmle_log_request":
                     raise self._unavailable("write", error, batch) from error
@@ -118,7 +127,41 @@ class PostgresLog:
 
     def lease(self) -> Lease:
         """Return a lease by an advisory lock."""
-        return server.ServerLease(self._url)
+        return FencedLease(
+            server.ServerLock(self._url),
+            lambda: PostgresLog(self._url, lock_seconds=self._lock_seconds),
+        )
+
+    def fence(self) -> Fence:
+        """Return the fence as it is now."""
+        if self._ask(server.HAS_FENCE) != [(True,)]:
+            return Fence()
+        return _fence(self._ask(FENCE))
+
+    def move_fence(self, before: int, after: Fence) -> bool:
+        """Replace the fence if its token is still `before`; return whether it was."""
+        try:
+            connection = self._writing()
+            with connection.transaction():
+                connection.execute(server.LOCK)  # nobody appends meanwhile
+                connection.execute(server.FENCE)
+                if _fence(connection.execute(FENCE).fetchall()).token != before:
+                    return False
+                connection.execute("DELETE FROM rbmle_fence")
+                connection.execute("INSERT INTO rbmle_fence VALUES (%s, %s)", after)
+                return True
+        except psycopg.Error as error:
+            raise self._unavailable("write", error) from error
+
+    def append_as(self, token: int, rows: Sequence[Row]) -> int:
+        """Append as the holder with a token, or raise LeaseLost if there is a newer one."""
+
+        def check(connection: server.ServerSession) -> None:
+            newest = _fence(connection.execute(FENCE).fetchall()).token
+            if newest != token:
+                raise LeaseLost(token, newest)
+
+        return self._append_patiently(rows, check)
 
     def close(self) -> None:
         """End all sessions."""
@@ -131,7 +174,7 @@ class PostgresLog:
     def _place(self) -> str:
         return server.place(self._url)
 
-    def _append(self, rows: tuple[Row, ...]) -> int:
+    def _append(self, rows: tuple[Row, ...], check: Check) -> int:
         """Store a batch in one transaction, unless a try before has stored it."""
         connection = self._writing()
         before = self._unsettled
@@ -140,6 +183,7 @@ class PostgresLog:
         is_sent = False
         try:
             last = server.begin_appending(connection)
+            check(connection)
             if before is not None and before.first <= last and self._has(connection, before):
                 first = before.first
                 connection.execute("COMMIT")
@@ -150,7 +194,7 @@ class PostgresLog:
                 with connection.pipeline():  # what is prepared in one that fails is lost
                     connection.execute(INSERT, columns, prepare=False)
                     connection.execute("COMMIT", prepare=False)
-        except psycopg.Error:
+        except (psycopg.Error, LeaseLost):
             with suppress(psycopg.Error):
                 connection.execute("ROLLBACK")
                 self._unsettled = None if is_sent else before  # the server stored nothing just now
@@ -205,3 +249,7 @@ class PostgresLog:
             f"runs, and try again",
             may_be_stored=self._unsettled is not None and self._unsettled.rows == rows,
         )
+
+
+def _fence(found: Sequence[Sequence[Any]]) -> Fence:
+    return Fence(*found[0]) if found else Fence()

@@ -1,12 +1,13 @@
 """Publications in a table beside the log, for front ends on other machines."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
 
 from rbmle.service.log import postgres_server as server
-from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.errors import LeaseLost, LogUnavailable
 from rbmle.service.log.publications import PublicationVersion
 
 TABLE = """
@@ -16,33 +17,41 @@ CREATE TABLE IF NOT EXISTS rbmle_published (
     content bytea NOT NULL
 )
 """
+TOKEN = "ALTER TABLE rbmle_published ADD COLUMN IF NOT EXISTS token bigint NOT NULL DEFAULT 0"
 PUT = (
-    "INSERT INTO rbmle_published VALUES (%s, 1, %b) ON CONFLICT (name)"
-    " DO UPDATE SET version = rbmle_published.version + 1, content = excluded.content"
+    "INSERT INTO rbmle_published (name, version, content, token) VALUES (%s, 1, %b, %s)"
+    " ON CONFLICT (name) DO UPDATE SET version = rbmle_published.version + 1,"
+    " content = excluded.content, token = excluded.token"
+    " WHERE rbmle_published.token <= excluded.token"
 )
+NEWEST = "SELECT token FROM rbmle_published WHERE name = %s"
 NEWER = "SELECT version, content FROM rbmle_published WHERE name = %s AND version <> %s"
 HAS_TABLE = "SELECT to_regclass('rbmle_published') IS NOT NULL"
 
 
 class PostgresPublications:
-    """Publications over one connection, which is made again when it is lost; for one thread."""
+    """Publications over one connection, which is made again when it is lost."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._connection: server.ServerSession | None = None
-        self._has_table = False
+        self._has_table = self._has_token = False
+        self._lock = threading.Lock()
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes, token: int | None = None) -> None:
         """Replace a row; readers see the old one or the new one."""
         with self._connected() as connection:
-            if not self._has_table:
+            if not self._has_token:
                 with connection.transaction():
                     connection.execute(server.LOCK)  # else two that make it at a time fail
                     connection.execute(TABLE)
-                self._has_table = True
+                    connection.execute(TOKEN)
+                self._has_token = True
             # What is published is not missed after a crash, so nobody waits for the disk.
             connection.execute("SET synchronous_commit = off")
-            connection.execute(PUT, (name, content))
+            own = self._newest(connection, name) if token is None else token
+            if not connection.execute(PUT, (name, content, own)).rowcount:
+                raise LeaseLost(own, self._newest(connection, name))
 
     def newer(self, name: str, than: PublicationVersion) -> tuple[PublicationVersion, bytes] | None:
         """Return the content of a row, if its version is not the known one."""
@@ -61,16 +70,26 @@ class PostgresPublications:
 
     def close(self) -> None:
         """End the session."""
+        with self._lock:
+            self._end()
+
+    def _newest(self, connection: server.ServerSession, name: str) -> int:
+        (token,) = connection.execute(NEWEST, (name,)).fetchone() or (0,)
+        return int(str(token))
+
+    def _end(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
 
     @contextmanager
     def _connected(self) -> Iterator[server.ServerSession]:
+        """Yield the connection, to one thread at a time."""
         try:
-            if self._connection is None:
-                self._connection = server.connect(self._url)
-            yield self._connection
+            with self._lock:
+                if self._connection is None:
+                    self._connection = server.connect(self._url)
+                yield self._connection
         except psycopg.Error as error:
             self.close()
             raise LogUnavailable(

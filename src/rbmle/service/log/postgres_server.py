@@ -65,6 +65,8 @@ FROM (SELECT array_agg(relname) || ARRAY['']::name[] AS names FROM pg_class
 """
 LOCK = f"SELECT pg_advisory_xact_lock({APPENDING}, hashtext(current_schema()))"
 LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
+FENCE = "CREATE TABLE IF NOT EXISTS rbmle_fence (token bigint NOT NULL, has_lock boolean NOT NULL)"
+HAS_FENCE = "SELECT to_regclass('rbmle_fence') IS NOT NULL"
 
 COPY = "COPY rbmle_log FROM STDIN (FORMAT BINARY)"
 COPIED = ("int8", "bytea", "bytea", "bytea", "int8", "bytea", "int8")
@@ -112,7 +114,10 @@ def connect_writer(url: str, lock_seconds: float) -> ServerSession:
     """Return a connection that may write; make the tables if there are none."""
     connection = connect(url)
     try:
-        connection.execute(f"SET lock_timeout = {int(1000 * lock_seconds)}")
+        # Nobody else can append meanwhile, so a process that is stopped in a transaction loses it soon.
+        patience = int(1000 * lock_seconds)
+        connection.execute(f"SET lock_timeout = {patience}")
+        connection.execute(f"SET idle_in_transaction_session_timeout = {patience}")
         if is_empty(connection, url):
             with connection.transaction():
                 connection.execute(LOCK)
@@ -137,8 +142,8 @@ def begin_appending(connection: ServerSession) -> int:
     return int(str(last))
 
 
-class ServerLease:
-    """A lease by an advisory lock of a session: it ends with the session, wherever that breaks."""
+class ServerLock:
+    """An advisory lock of a session: it ends with the session, wherever that breaks."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -1,6 +1,6 @@
 """A log in a SQLite file, through apsw: write-ahead log, synced at each commit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
@@ -11,7 +11,8 @@ import apsw
 
 from rbmle.service.log import sqlite_file
 from rbmle.service.log.base import Lease, Row, Stored
-from rbmle.service.log.errors import LogDamaged, LogRefused, LogUnavailable
+from rbmle.service.log.errors import LeaseLost, LogDamaged, LogRefused, LogUnavailable
+from rbmle.service.log.lease import Fence, FencedLease
 from rbmle.service.log.pool import Pool
 from rbmle.service.log.row_codec import (
     EncodedRow,
@@ -51,7 +52,11 @@ class SQLiteLog:
         checkpoint_pages: int = 1000,
     ) -> None:
         self._path = Path(path).absolute()
-        self._settings = (vfs, synchronous, checkpoint_pages)
+        self._settings: tuple[str | None, Literal["FULL", "NORMAL"], int] = (
+            vfs,
+            synchronous,
+            checkpoint_pages,
+        )
         self._readers = Pool(lambda: sqlite_file.connect_reader(self._path, vfs))
         self._is_writable = not is_read_only
         self._writer: apsw.Connection | None = None
@@ -66,12 +71,17 @@ class SQLiteLog:
 
     def append(self, rows: Sequence[Row]) -> int:
         """Store rows in one transaction, all or none; return the seq of the first."""
+        return self._append(rows, lambda _: None)
+
+    def _append(self, rows: Sequence[Row], check: Callable[[apsw.Connection], None]) -> int:
+        """Store rows; `check` looks at the log in the same transaction, and may raise an error."""
         if not rows:
             raise ValueError("there is no row to append; give one or more")
         is_committing = False
         connection = self._writing()
         try:
             connection.execute("BEGIN IMMEDIATE")
+            check(connection)
             first = _last(connection) + 1
             encoded = encoded_rows(first, rows)
             for start in range(0, len(encoded), MOST_ROWS):
@@ -136,7 +146,41 @@ class SQLiteLog:
 
     def lease(self) -> Lease:
         """Return a lease by a lock on a file beside the log."""
-        return sqlite_file.FileLease(self._path)
+        vfs, synchronous, pages = self._settings
+        return FencedLease(
+            sqlite_file.FileLock(self._path),
+            lambda: SQLiteLog(self._path, vfs=vfs, synchronous=synchronous, checkpoint_pages=pages),
+        )
+
+    def fence(self) -> Fence:
+        """Return the fence as it is now."""
+        with self._failures("read"), self._readers.lent() as connection:
+            return _fence(connection)
+
+    def move_fence(self, before: int, after: Fence) -> bool:
+        """Replace the fence if its token is still `before`; return whether it was."""
+        connection = self._writing()
+        with self._failures("write"):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                is_same = _fence(connection).token == before
+                if is_same:
+                    connection.execute(f"{sqlite_file.FENCE}; DELETE FROM fence")
+                    connection.execute("INSERT INTO fence VALUES (?, ?)", after)
+                connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
+        return is_same
+
+    def append_as(self, token: int, rows: Sequence[Row]) -> int:
+        """Append as the holder with a token, or raise LeaseLost if there is a newer one."""
+
+        def check(connection: apsw.Connection) -> None:
+            if (newest := _fence(connection).token) != token:
+                raise LeaseLost(token, newest)
+
+        return self._append(rows, check)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -205,6 +249,13 @@ def _insert(rows: int) -> str:
 def _last(connection: apsw.Connection) -> int:
     ((last,),) = connection.execute("SELECT coalesce(max(seq), 0) FROM log")
     return int(last)
+
+
+def _fence(connection: apsw.Connection) -> Fence:
+    if not list(connection.execute(sqlite_file.HAS_FENCE)):
+        return Fence()
+    found = [Fence(token, bool(lock)) for token, lock in connection.execute("SELECT * FROM fence")]
+    return found[0] if found else Fence()
 
 
 def _text(error: BaseException) -> str:

@@ -28,6 +28,8 @@ CREATE TABLE log (
 CREATE INDEX log_event ON log (event);
 CREATE UNIQUE INDEX log_request ON log (request) WHERE request IS NOT NULL;
 """
+FENCE = "CREATE TABLE IF NOT EXISTS fence (token INTEGER NOT NULL, has_lock INTEGER NOT NULL)"
+HAS_FENCE = "SELECT 1 FROM sqlite_schema WHERE name = 'fence'"
 # In one statement: another process may be making the tables.
 FORMAT = """
 SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema)
@@ -48,8 +50,8 @@ def make_private(path: Path) -> None:
     _sync_folder(path.parent)
 
 
-class FileLease:
-    """A lease by SQLite's own lock, on an empty file beside the log, whose users it leaves alone."""
+class FileLock:
+    """SQLite's own lock, on an empty file beside the log, whose users it leaves alone."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}-lease")
