@@ -62,6 +62,38 @@ time.sleep(60)
 """
 
 
+LEARNERS = """
+import json, os, pathlib, signal, sys, time
+command, order = sys.argv[1], json.loads(sys.stdin.readline())
+lives = pathlib.Path(__file__).with_suffix("." + command)
+with lives.open("a") as file:
+    file.write("born\\n")
+print("ready", flush=True)
+if command == "learn" and lives.read_text().count("born") > 1:
+    os.kill(os.getppid(), signal.SIGTERM)
+if command == "learn":
+    os.write(order["beats"], b".")
+    os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(60)
+"""
+
+
+def test_a_process_that_is_stopped_is_killed_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(LEARNERS)
+    monkeypatch.setattr(supervisor, "PROGRAM", (sys.executable, str(program)))
+    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(supervisor, "HUNG_SECONDS", 2.0)
+    monkeypatch.setattr(supervisor, "SPARE_SECONDS", 600.0)
+    assert supervisor.Supervisor(Settings(data=str(tmp_path)), []).run(lambda: None) == 0
+    assert (tmp_path / "program.learn").read_text().count("born") == 2
+    told = capfd.readouterr().err
+    assert "the process `learn`" in told
+    assert "has shown no sign of life for" in told
+
+
 def test_what_has_worked_before_is_started_until_it_works_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from rbmle.service.deciding.follower import Follower
 from rbmle.service.deciding.requests import EventAnswer, RequestError, RewardRequest, StatusAnswer
 from rbmle.service.learning.checkpoints import folded
 from rbmle.service.learning.events import Pending, Settled
+from rbmle.service.learning.heartbeat import SILENT_SECONDS
 from rbmle.service.learning.joining import Joiner
 from rbmle.service.learning.model import ModelSettings, saved
 from rbmle.service.learning.published import Published
@@ -46,6 +47,7 @@ from rbmle.service.log.writer import Writer
 from rbmle.service.notices import Notice, by_urgency
 from rbmle.service.statistics.days import Days
 
+BEHIND_SECONDS = 60.0  # that a record may wait to be learned before the operator is told
 STUCK_SECONDS = 2.0  # after which a log that does not answer is a problem
 
 
@@ -75,6 +77,7 @@ class FrontEnd:
         self.writer = Writer(log, commits)
         self.decider = Decider(log, self.writer, self._published, self._has_slots)
         self._settings: WrittenSettings = settings_of(log)  # written, and perhaps not published yet
+        self.lag_seconds = 0.0  # for how long the oldest record that is not learned has waited
         self._is_closed = False
         self._follower = Follower(log, publications, self._look, _rehearse, warmed)
         self._follower.start()
@@ -114,7 +117,46 @@ class FrontEnd:
         """Return what the operator should know now, the most urgent first."""
         theirs = self.report.notices
         known = {notice.code for notice in theirs}  # the learner may have seen the same jump
-        return by_urgency([*theirs, *(mine for mine in clock.notices if mine.code not in known)])
+        mine = [notice for notice in clock.notices if notice.code not in known]
+        return by_urgency([*theirs, *mine, *self._learner_notices()])
+
+    @property
+    def is_learner_up(self) -> bool:
+        """Return whether the learner was seen to beat just now."""
+        heartbeat = self._follower.heartbeat
+        is_beating = heartbeat.has_changed and heartbeat.silent_seconds <= SILENT_SECONDS
+        return is_beating and not self.report.broken
+
+    @property
+    def degraded(self) -> str | None:
+        """Return what is wrong while ranks and rewards are answered and stored all the same; None: nothing."""
+        notices = self._learner_notices()
+        return f"{notices[0].title} {notices[0].text}" if notices else None
+
+    def _learner_notices(self) -> list[Notice]:
+        """Return what the operator should know of the learner."""
+        seconds = self._follower.heartbeat.silent_seconds
+        if seconds > SILENT_SECONDS:
+            return [
+                Notice(
+                    code="learner-silent",
+                    level="alarm",
+                    title=f"The learner has shown no sign of life for {seconds:.0f} seconds.",
+                    text="Decisions use the newest model, and rewards are stored and learned later. If a "
+                    "standby runs, it takes over; else start a learner again.",
+                    since=clock.now() - round(1000 * seconds),
+                )
+            ]
+        if self.lag_seconds > BEHIND_SECONDS:
+            return [
+                Notice(
+                    code="learner-behind",
+                    title=f"The learner is {self.lag_seconds:,.0f} seconds behind.",
+                    text="Nothing is lost, but decisions use an old model. See that the learner has enough "
+                    "of a processor, or choose a cheaper model.",
+                )
+            ]
+        return []
 
     @property
     def problem(self) -> str | None:
@@ -271,8 +313,15 @@ class FrontEnd:
                 self._settings.seq, self._settings.configured
             ):
                 self._settings = found
+            self.lag_seconds = self._lag()
         if self.writer.failure is not None and not self.writer.waiting:
             self.decider.append(Ticked())  # nobody else may ask for a while
+
+    def _lag(self) -> float:
+        """Return for how many seconds the oldest record that is not learned has waited."""
+        status = self.status()
+        oldest = next(self.log.read(status.learned, 1), None) if status.backlog > 0 else None
+        return 0.0 if oldest is None else max(0.0, (clock.now() - oldest.row.time) / 1000)
 
 
 def _rehearse(published: Published) -> None:

@@ -2,7 +2,8 @@
 
 The supervisor holds the listening sockets, so that clients wait for a front end that is started again,
 and are not refused. A second learner waits, with its kernels loaded, for the lease of the first one.
-A process that it started ends when the supervisor does, however that ends.
+A process that it started ends when the supervisor does, however that ends. One that shows no sign of life,
+because it is stopped or starved, is killed and started again.
 """
 
 import json
@@ -35,6 +36,13 @@ SHORTEST_LIFE = 5.0  # seconds; what fails sooner is started again after a while
 RETRY_SECONDS = 1.0
 SPARE_SECONDS = 1.0  # after which a spare learner is started: what is needed at once goes first
 STOP_SECONDS = 30.0  # for a process to end before it is killed
+BEAT_SECONDS = 1.0  # between two signs of life
+HUNG_SECONDS = (
+    10.0  # without one, after which a process is killed; a spare learner leads before that
+)
+GAP_SECONDS = (
+    5.0  # between two looks: a supervisor that was held up for so long itself judges nobody
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +57,24 @@ class Role:
 class Child:
     """A process of the service."""
 
-    def __init__(self, role: Role, order: bytes, descriptors: Sequence[int]) -> None:
+    def __init__(self, role: Role, order: dict[str, Any], descriptors: Sequence[int]) -> None:
         """Start it; `order` is all that it is told, and the descriptors are open files that it gets."""
         self.role = role
         self.begun = time.monotonic()
+        self.heard: float | None = None  # when it last gave a sign of life; None: it gave none
+        self._beats, beats = os.pipe()
+        os.set_blocking(self._beats, False)
         self._is_settled, self._was_ready = threading.Event(), False
         self.process = subprocess.Popen(
             [*PROGRAM, role.command, "--supervised"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pass_fds=descriptors,
+            pass_fds=[*descriptors, beats],
         )
+        os.close(beats)
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended, and that is seen soon
-            self.process.stdin.write(order)
+            self.process.stdin.write(json.dumps(order | {"beats": beats}).encode() + b"\n")
             self.process.stdin.flush()  # and stays open: its end is the sign that nobody supervises
 
     def is_ready(self) -> bool:
@@ -84,6 +96,17 @@ class Child:
             assert pipe is not None
             with suppress(BrokenPipeError):
                 pipe.close()
+
+    def listen(self) -> float:
+        """Return for how many seconds it has shown no sign of life; 0 if it never did."""
+        with suppress(BlockingIOError):
+            if os.read(self._beats, 4096):
+                self.heard = time.monotonic()
+        return 0.0 if self.heard is None else time.monotonic() - self.heard
+
+    def forget(self) -> None:
+        """Listen no more."""
+        os.close(self._beats)
 
     def stop(self) -> int:
         """Ask it to end, and wait for that."""
@@ -108,6 +131,7 @@ class Supervisor:
         self._events: queue.SimpleQueue[Child | Role | None] = queue.SimpleQueue()
         self._children: list[Child] = []
         self._worked: set[str] = set()  # commands
+        self._looked = time.monotonic()  # for signs of life
 
     def run(self, started: Callable[[], None]) -> int:
         """Start all, tell when clients are answered, and look after it; return the exit code."""
@@ -120,12 +144,37 @@ class Supervisor:
             if all(child.is_ready() for child in children[1:]):
                 started()
                 self._begin_later(Role(LEARN, is_spare=True), SPARE_SECONDS)
-            while (event := self._events.get()) is not None and self._follow(event):
+            while self._go_on():
                 pass
         finally:
             self._stop()
             self.counters.close()
         return self.code
+
+    def _go_on(self) -> bool:
+        """Do what is due; return False to stop."""
+        try:
+            event = self._events.get(timeout=BEAT_SECONDS)
+        except queue.Empty:
+            self._end_hung()
+            return True
+        return event is not None and self._follow(event)
+
+    def _end_hung(self) -> None:
+        """Kill processes that show no sign of life."""
+        now = time.monotonic()
+        is_late, self._looked = now - self._looked > GAP_SECONDS, now
+        for child in self._children:
+            seconds = child.listen()
+            if is_late and child.heard is not None:
+                child.heard = now
+            elif seconds > HUNG_SECONDS:
+                tell(
+                    f"the process `{child.role.command}` ({child.process.pid}) has shown no sign of life for "
+                    f"{seconds:.0f} s; it is killed"
+                )
+                child.process.kill()
+                child.heard = None
 
     def _begin(self, role: Role) -> Child:
         sockets, counters = [one.fileno() for one in self.sockets], self.counters.fileno()
@@ -137,7 +186,7 @@ class Supervisor:
             "is_spare": role.is_spare,
         }
         descriptors = [*sockets, counters] if role.command == FRONT else []
-        child = Child(role, json.dumps(order).encode() + b"\n", descriptors)
+        child = Child(role, order, descriptors)
         self._children.append(child)
         threading.Thread(target=self._watch, args=(child,), daemon=True).start()
         return child
@@ -168,6 +217,7 @@ class Supervisor:
         What has worked with these settings fails for another reason, such as a full disk, which may pass.
         """
         self._children.remove(ended)
+        ended.forget()
         role, code = ended.role, ended.process.returncode
         if code == SETTING_ERROR and role.command not in self._worked:
             self.code = code
@@ -210,6 +260,7 @@ def run_supervised(command: str) -> None:
     order = json.loads(sys.stdin.buffer.readline())
     settings = msgspec.convert(order["settings"], Settings)
     threading.Thread(target=_end_with_supervisor, daemon=True).start()
+    threading.Thread(target=_beat, args=(order["beats"],), daemon=True).start()
     if command == LEARN:
         run_learner(settings, _say_ready, is_spare=order["is_spare"])
     else:
@@ -221,6 +272,13 @@ def run_supervised(command: str) -> None:
 def _say_ready() -> None:
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
+
+
+def _beat(descriptor: int) -> None:
+    """Show the supervisor that this process is alive."""
+    with suppress(OSError):  # the supervisor has ended
+        while os.write(descriptor, b"."):
+            time.sleep(BEAT_SECONDS)
 
 
 def _end_with_supervisor() -> None:

@@ -357,3 +357,24 @@ def test_a_key_that_asks_for_too_much_waits_and_others_do_not(tmp_path: Path) ->
         assert "505,000" in refused.json()["error"]["message"]
         assert client.post("/v1/rank", json=RANK, headers=heavy).status_code == 201  # it is free
         assert client.post("/v1/rank", json=LARGE).status_code == 201  # of another key
+
+
+def test_a_service_whose_learner_is_silent_is_ready_and_says_so(tmp_path: Path) -> None:
+    with served(tmp_path, has_keys=False) as (client, service, _):
+        wait_until(lambda: service.is_learner_up)
+        assert client.get("/readyz").text == "ready\n"
+        assert "rbmle_learner_up 1.0" in client.get("/metrics").text
+        service.learner.stop()
+        service._thread.join(PATIENCE)
+        assert client.post("/v1/rank", json=RANK).status_code == 201
+        wait_until(lambda: service.lag_seconds > 0)
+        wait_until(lambda: not service.is_learner_up)
+        wait_until(lambda: service.degraded is not None)
+        ready = client.get("/readyz")
+        assert ready.status_code == 200
+        assert ready.text.startswith("ready\ndegraded: The learner has shown no sign of life for")
+        metrics = client.get("/metrics").text
+        assert "rbmle_ready 1.0" in metrics
+        assert "rbmle_learner_up 0.0" in metrics
+        assert 'rbmle_notices{code="learner-silent",level="alarm"} 1.0' in metrics
+        assert client.post("/v1/rank", json=RANK).status_code == 201

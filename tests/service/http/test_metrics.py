@@ -81,9 +81,8 @@ def test_notices_of_the_learner_are_shown_by_code_the_most_urgent_first(service:
     ]
     service.learner.stop()
     service._thread.join()
-    service.learner.publications.put(
-        REPORT, msgspec.msgpack.encode(Report(time=0, notices=notices))
-    )
+    report = msgspec.msgpack.encode(Report(time=0, notices=notices))
+    service.learner.publications.put(REPORT, report, token=2)  # of a learner that came after
     wait_until(lambda: bool(service.notices))
     assert [notice.code for notice in service.notices] == ["losing", "model-reset"]
     found = figures(Metrics(service))

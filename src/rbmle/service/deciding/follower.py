@@ -8,6 +8,7 @@ import msgspec
 
 from rbmle.service.learning import published as publication
 from rbmle.service.learning.checkpoints import origin_of
+from rbmle.service.learning.heartbeat import HeartbeatWatch
 from rbmle.service.learning.learner import MODEL
 from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.published import PublicationReader, Published
@@ -42,6 +43,7 @@ class Follower:
         self.published: Published | None = None  # None: nothing is published yet
         self.report: Report | None = None
         self.days = Days()
+        self.heartbeat = HeartbeatWatch(publications)  # of the learner
         self._log = log
         self._origin = ""  # of the log; unknown while it is empty
         self._publications = publications
@@ -93,6 +95,7 @@ class Follower:
                 self.report = msgspec.msgpack.decode(content, type=Report)
                 if is_fresh:
                     clock.compare(self.report.time)
+            self.heartbeat.look()
             if (content := self._newer(DAYS)) is not None:
                 self.days = msgspec.msgpack.decode(content, type=Days)
         except (LogUnavailable, msgspec.MsgspecError) as error:

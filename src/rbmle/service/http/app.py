@@ -127,7 +127,8 @@ class Application:
         if problem is None and not self.metrics.counters.others_are_warm:
             problem = "another worker is still starting"
         if problem is None:
-            return PlainTextResponse("ready\n")
+            degraded = self.service.degraded
+            return PlainTextResponse("ready\n" + (f"degraded: {degraded}\n" if degraded else ""))
         return PlainTextResponse(problem + "\n", 503, {"retry-after": str(RETRY_SECONDS)})
 
     async def _figures(self, request: PageRequest) -> Response:

@@ -159,6 +159,12 @@ class _Live(Collector):
                 "Whether the policy surely earns less than the baseline action now",
                 losing(report.lifts) is not None,
             ),
+            ("rbmle_learner_up", "Whether the learner shows signs of life", service.is_learner_up),
+            (
+                "rbmle_learner_lag_seconds",
+                "For how long the oldest record that is not learned has waited",
+                service.lag_seconds,
+            ),
             ("rbmle_pending_events", "Events that may be rewarded", report.pending),
             ("rbmle_ready", "Whether it can decide and learn", service.problem is None),
         ):

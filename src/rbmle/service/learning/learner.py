@@ -1,12 +1,13 @@
 """The learner: it folds the log into the model, and publishes what decides.
 
 One works at a time, the one with the lease. Others stand by: they fold the same log, publish nothing, and
-take over when the lease is free.
+take over when the lease is free, or when its holder does not beat any more (`heartbeat`).
 """
 
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -15,6 +16,7 @@ from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.learning import published as publication
 from rbmle.service.learning.checkpoints import Checkpoints, Restored, origin_of
 from rbmle.service.learning.fold import Fold
+from rbmle.service.learning.heartbeat import Heart, HeartbeatWatch
 from rbmle.service.learning.model import ModelSettings
 from rbmle.service.learning.preparing import prepared
 from rbmle.service.learning.published import Published
@@ -30,7 +32,7 @@ from rbmle.service.learning.standing_by import FREE_SECONDS, REPORT, Standby, na
 from rbmle.service.learning.start import Start, WrittenSettings, begin, settings_of
 from rbmle.service.log.base import Log, Row, Stored
 from rbmle.service.log.clock import LogClockCheck, clock
-from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.errors import LeaseLost, LogUnavailable
 from rbmle.service.log.outage import Failure, Outage
 from rbmle.service.log.publications import Publications
 from rbmle.service.log.records import CLOCK, ClockCorrected, Ticked, encoded, kind_of
@@ -69,6 +71,9 @@ class LogLearner:
         self._publishing, self._saving = Outage("publish"), Outage("write a checkpoint")
         self.is_leading = False  # it has the lease
         self._lease = log.lease()
+        self._heart = Heart(publications, name_of(start.data), self._progress)
+        self._heartbeat = HeartbeatWatch(publications)  # of who leads
+        self._steps = 0  # of `run`
         self._clock_check = LogClockCheck()
         self._checkpoints = Checkpoints(start.data)
         self._stop = threading.Event()
@@ -106,12 +111,24 @@ class LogLearner:
             self._report(broken=f"{type(error).__name__}: {error}")
             raise
         finally:
-            self._lease.release()
+            self.release()
+
+    def release(self) -> None:
+        """Let another learner have the lease, at once."""
+        self._heart.stop()
+        self.is_leading = False
+        self._lease.release()
 
     def stand_by(self, *, is_spare: bool) -> None:
         """Wait for the lease, with kernels at hand and nothing learned; `prepare` has to follow."""
         waiting = Standby(
-            self.log, self.publications, self._lease, self._stop, self._checkpoints, self.notify
+            self.log,
+            self.publications,
+            self._lease,
+            self._heartbeat,
+            self._stop,
+            self._checkpoints,
+            self.notify,
         )
         waiting.wait(self._lead, is_spare=is_spare)
 
@@ -131,15 +148,41 @@ class LogLearner:
         if found is not None and found.state is not None and found.bandit is not None:
             self._resume(found, settings)
 
-    def _lead(self) -> bool:
-        """Take the lease if it is free; who has it writes what a log begins with."""
-        if not self._lease.take():
+    def _lead(self, over: int | None = None) -> bool:
+        """Take the lease if it is free; who has it writes what a log begins with.
+
+        `over` is the fencing token of a learner that hangs, and is taken over.
+        """
+        if not self._lease.take(over=over):
             return False
-        begin(self.log, self.start, self.notify)
+        if over is not None and self._heartbeat.beat is not None:
+            seconds, other = self._heartbeat.silent_seconds, self._heartbeat.beat.learner
+            self.notify(
+                f"the learner {other} has shown no sign of life for {seconds:.0f} s; this one takes over"
+            )
+        try:
+            begin(self.log, self.start, self.notify, writer=self._lease)
+        except LeaseLost:
+            self._lose()
+            return False
+        except BaseException:
+            self.release()
+            raise
+        self._heart.start(lambda: self._lease.token)
         self._checkpoints.tidy()
         self._knows_shown = False
         self.is_leading = True
         return True
+
+    def _lose(self) -> None:
+        """Stand by from now on."""
+        self.release()
+        self.notify("the lease is lost; another learner may take over")
+
+    def _progress(self) -> tuple[int, ...]:
+        """Return what changes while the learner works."""
+        joiner, bandit = self.fold.joiner, self.fold.bandit
+        return (self._steps, joiner.seq, len(joiner.pending), 0 if bandit is None else bandit.round)
 
     def _resume(self, found: Restored, settings: WrittenSettings) -> None:
         """Go on from a checkpoint, as if never stopped."""
@@ -156,6 +199,7 @@ class LogLearner:
     def _go_on(self) -> None:
         """Learn what came, and publish it, and save it now and then."""
         clock.now()  # which sees jumps if it is asked often
+        self._steps += 1
         try:
             is_behind = self._learn()
             self._reading.worked()
@@ -168,8 +212,8 @@ class LogLearner:
             self._save_if_due()
             self._publish_if_due()
             self._report_if_due()
-            self._pass_time()
             if not is_behind and self._reading.failure is None:
+                self._pass_time()
                 self._correct_clock()
         if not is_behind:
             self._stop.wait(POLL_SECONDS if self._reading.failure is None else RETRY_SECONDS)
@@ -208,11 +252,19 @@ class LogLearner:
         """Take over if nobody leads and there is nothing to catch up on; stand by if the lease is lost."""
         if not self._is_due("lease", HELD_SECONDS if self.is_leading else FREE_SECONDS):
             return
-        if self.is_leading and not self._lease.is_held():
-            self.is_leading = False
-            self.notify("the lease is lost; another learner may take over")
-        elif not self.is_leading and self._is_caught_up and self._lead():
+        if self.is_leading:
+            if not self._lease.is_held():
+                self._lose()
+            return
+        with suppress(LogUnavailable):
+            self._heartbeat.look()
+        if self._is_caught_up and (self._lead() or self._lead_over_silent()):
             self.notify("this learner has the lease now, and publishes")
+
+    def _lead_over_silent(self) -> bool:
+        """Take over from a learner that does not beat any more."""
+        token = self._heartbeat.silent_token()
+        return token is not None and self._lead(over=token)
 
     def _publish_if_due(self) -> None:
         """Publish what decides, if it has changed, often but not too often."""
@@ -309,8 +361,16 @@ class LogLearner:
 
     def _put(self, name: str, content: bytes) -> None:
         """Publish; if that cannot be done now, it is done with what comes next."""
+        if not self._lease.token:
+            return  # it was lost just now
         try:
-            self.publications.put(name, content)
+            try:
+                self.publications.put(name, content, self._lease.token)
+            except LeaseLost as error:
+                if not self._lease.outbid(error.newer):  # else it was left by another log
+                    self._lose()
+                    return
+                self.publications.put(name, content, self._lease.token)
             self._publishing.worked()
         except LogUnavailable as error:
             self._publishing.failed(str(error))
@@ -330,10 +390,15 @@ class LogLearner:
 
     def _append(self, record: Ticked | ClockCorrected, now: int) -> bool:
         """Write a record of the clock; return whether it is stored."""
+        if not self._lease.token:
+            return False  # it was lost just now
         try:
-            self.log.append([Row(kind_of(record), CLOCK, None, now, encoded(record))])
+            self._lease.append([Row(kind_of(record), CLOCK, None, now, encoded(record))])
         except LogUnavailable as error:
             self._ticking.failed(str(error))
+            return False
+        except LeaseLost:
+            self._lose()
             return False
         self._ticking.worked()
         return True

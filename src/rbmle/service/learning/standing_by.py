@@ -7,11 +7,13 @@ import os
 import platform
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from rbmle.service.learning.checkpoints import Checkpoints
+from rbmle.service.learning.heartbeat import SILENT_SECONDS, HeartbeatWatch
 from rbmle.service.learning.report import Report
 from rbmle.service.learning.start import settings_of
 from rbmle.service.log.base import Lease, Log
@@ -40,6 +42,7 @@ class Standby:
         log: Log,
         publications: Publications,
         lease: Lease,
+        heartbeat: HeartbeatWatch,
         stop: threading.Event,
         checkpoints: Checkpoints,
         notify: Callable[[str], None],
@@ -50,23 +53,36 @@ class Standby:
         self._notify = notify
         self._publications = publications
         self._lease = lease
+        self._heartbeat = heartbeat
         self._stop = stop
         self._is_warm = False
 
-    def wait(self, lead: Callable[[], bool], *, is_spare: bool) -> None:
+    def wait(self, lead: Callable[[int | None], bool], *, is_spare: bool) -> None:
         """Return when `lead` did, or at the stop; or when one leads whose checkpoints are not here.
 
-        The last is for one that is no spare: it had better fold along.
+        The last is for one that is no spare: it had better fold along. `lead` is given the fencing token of a
+        learner that hangs, or None.
         """
         looks = 0
-        is_led = lead()
+        is_led = lead(None)
         while not (is_led or self._stop.wait(FREE_SECONDS)):
             self._warm_up()
             clock.now()  # which sees jumps if it is asked often
             is_due, looks = looks % LOOK_EVERY == 0, looks + 1
             if is_due and not is_spare and self._is_led_elsewhere():
                 return
-            is_led = self._is_left_free() and lead()
+            is_led = (self._is_left_free() and lead(None)) or self._leads_over_silent(lead)
+
+    def _leads_over_silent(self, lead: Callable[[int | None], bool]) -> bool:
+        """Take over from a learner that does not beat any more, unless one that folded along does it first."""
+        with suppress(LogUnavailable, msgspec.MsgspecError):
+            self._heartbeat.look()
+        token = self._heartbeat.silent_token()
+        if token is None:
+            return False
+        patience = FAR_SECONDS if self._is_far_behind() else YIELD_SECONDS
+        is_over = self._heartbeat.silent_token(SILENT_SECONDS + patience) is not None
+        return is_over and lead(token)
 
     def _warm_up(self) -> None:
         """Load the kernels of the log's model, once it has one."""
@@ -83,9 +99,8 @@ class Standby:
 
     def _is_left_free(self) -> bool:
         """Return whether the lease is free, and stays so while another one could take it."""
-        if not self._lease.take():
+        if not self._lease.is_free():
             return False
-        self._lease.release()
         return not self._stop.wait(FAR_SECONDS if self._is_far_behind() else YIELD_SECONDS)
 
     def _is_far_behind(self) -> bool:

@@ -1,10 +1,10 @@
 """How a service starts, and what a log begins with."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy
@@ -54,10 +54,27 @@ class Start:
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
-def begin(log: Log, start: Start, notify: Callable[[str], None], *, at: int | None = None) -> None:
+class Appending(Protocol):
+    """A log, or a lease on it."""
+
+    def append(self, rows: Sequence[Row]) -> int:
+        """Store rows; return the seq of the first."""
+        ...
+
+
+def begin(
+    log: Log,
+    start: Start,
+    notify: Callable[[str], None],
+    *,
+    at: int | None = None,
+    writer: Appending | None = None,
+) -> None:
     """Write what a new log begins with, or what is to change in an old one; `notify` is given what is not.
 
-    `at` is the time of the records in milliseconds, if it is not now.
+    It is written by `writer` if that is not the log itself. `at` is the time of the records in
+    milliseconds, if it is not now.
+
     Raise SettingError for a model that cannot be begun, or not with these rewards.
     """
     before = settings_of(log)
@@ -95,7 +112,7 @@ def begin(log: Log, start: Start, notify: Callable[[str], None], *, at: int | No
     if records:
         then = clock.now() if at is None else at
         rows = [Row(kind_of(record), OPERATOR, None, then, encoded(record)) for record in records]
-        log.append(rows)
+        (writer or log).append(rows)
 
 
 def _policy(
