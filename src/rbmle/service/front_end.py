@@ -135,7 +135,7 @@ class FrontEnd:
 
     def _learner_notices(self) -> list[Notice]:
         """Return what the operator should know of the learner."""
-        seconds = self._follower.heartbeat.silent_seconds
+        report, seconds = self.report, self._follower.heartbeat.silent_seconds
         if seconds > SILENT_SECONDS:
             return [
                 Notice(
@@ -147,7 +147,21 @@ class FrontEnd:
                     since=clock.now() - round(1000 * seconds),
                 )
             ]
-        if self.lag_seconds > BEHIND_SECONDS:
+        if report.is_catching_up:
+            left = report.seconds_left
+            rest = "" if left is None else f", about {left:,.0f} seconds are left"
+            share = report.seq / max(report.records, 1)
+            return [
+                Notice(
+                    code="catching-up",
+                    level="info",
+                    title=f"The learner reads the log: {report.seq:,} of {report.records:,} records "
+                    f"({share:.0%}){rest}.",
+                    text="Decisions use the newest model that there is, and their probabilities are exact. "
+                    "Numbers here are those of the records that were read.",
+                )
+            ]
+        if self.lag_seconds > BEHIND_SECONDS and report.time:
             return [
                 Notice(
                     code="learner-behind",

@@ -4,17 +4,22 @@ from datetime import timedelta
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from rbmle import Bandit, LinUCB, Ridge
 from rbmle.core.contexts import stacked
 from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.metrics import Metrics
-from rbmle.service.learning.learner import LogLearner
+from rbmle.service.learning.learner import MODEL, LogLearner
+from rbmle.service.learning.published import seq_of
 from rbmle.service.learning.report import Report, reset_notices
 from rbmle.service.learning.standing_by import REPORT
 from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
+from rbmle.service.log.publications import FilePublications
 from tests.service.http.test_metrics import figures
 from tests.services import (
+    PATIENCE,
     Service,
     busy,
     learned,
@@ -122,3 +127,96 @@ def test_reported_counts_do_not_fall_while_a_new_learner_catches_up(tmp_path: Pa
     assert decided == sorted(decided)
     learner._lease.release()
     log.close()
+
+
+def second_learner(
+    folder: Path, told: list[str] | None = None
+) -> tuple[LogLearner, FilePublications]:
+    """Return a learner of a service that has ended, and what is published."""
+    address = str(folder / LOG_FILE)
+    log, publications = open_log(address), FilePublications(folder)
+    notify = (lambda message: None) if told is None else told.append
+    learner = LogLearner(log, publications, small_start(folder), notify=notify)
+    learner.prepare()
+    return learner, publications
+
+
+def published_seq(learner: LogLearner, publications: FilePublications) -> int:
+    found = publications.newer(MODEL, None)
+    assert found is not None
+    return seq_of(found[1], learner._origin)
+
+
+def fold_and_publish(learner: LogLearner) -> None:
+    """Take in one record, and publish what is due."""
+    learner.fold.apply(next(learner.log.read(learner.fold.seq, 1)))
+    learner._due.clear()
+    learner._publish_if_due()
+    learner._report()
+
+
+def without_memory(folder: Path, pattern: str) -> None:
+    for path in folder.glob(pattern):
+        path.unlink()
+
+
+def test_a_log_that_nobody_has_learned_yet_is_decided_by_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rbmle.service.learning.learner.MANY", 0)
+    monkeypatch.setattr("rbmle.service.learning.learner.TELL_SECONDS", 0.0)
+    with running(small_start(tmp_path)) as service:
+        busy(service, 20)
+        learned(service)
+    without_memory(tmp_path, "checkpoint-*")
+    without_memory(tmp_path, "published-*")
+    told: list[str] = []
+    learner, publications = second_learner(tmp_path, told)
+    seqs = [published_seq(learner, publications)]
+    last = learner.log.last()
+    with FrontEnd(
+        open_log(str(tmp_path / LOG_FILE)), FilePublications(tmp_path), tmp_path
+    ) as front:
+        assert front.problem is None  # before anything is learned
+        (draft,) = front.decider.draft([(offer("a", "b"), None)])
+        assert sum(ranked.probability for ranked in draft.answer.ranking) == pytest.approx(1)
+        assert front.writer.submit([draft.row]).result(PATIENCE) == last + 1
+        while learner.fold.seq < last:
+            fold_and_publish(learner)
+            seqs.append(published_seq(learner, publications))
+            if learner.fold.seq == 10:
+                wait_until(lambda: front.report.seq == 10)
+                assert front.degraded is not None
+                assert f"10 of {last + 1} records (" in front.degraded
+                assert [notice.code for notice in front.notices] == ["catching-up"]
+        wait_until(lambda: front.published is not None and front.published.seq == seqs[-1])
+    assert seqs[0] == 0
+    assert len(set(seqs)) > 10
+    assert seqs == sorted(seqs)
+    assert any("records are read (" in line for line in told)
+    learner.release()
+    learner.log.close()
+
+
+def test_a_learner_that_begins_again_leaves_the_newest_model_published(tmp_path: Path) -> None:
+    with running(small_start(tmp_path)) as service:
+        busy(service, 20)
+        learned(service)
+    without_memory(tmp_path, "checkpoint-*")
+    learner, publications = second_learner(tmp_path)
+    before = published_seq(learner, publications)
+    while learner.fold.seq < learner.log.last():
+        fold_and_publish(learner)
+        assert published_seq(learner, publications) == max(before, learner.fold.seq)
+    learner.release()
+    learner.log.close()
+
+
+def test_a_learner_publishes_beside_what_a_newer_log_has_left(tmp_path: Path) -> None:
+    """The folder had another log, whose fencing tokens were larger."""
+    FilePublications(tmp_path).put(MODEL, b"", 17)
+    with running(small_start(tmp_path)) as service:
+        busy(service, 4)
+        learned(service)
+        assert service.learner._lease.token > 17
+        assert service.learner.is_leading

@@ -165,6 +165,11 @@ class _Live(Collector):
                 "For how long the oldest record that is not learned has waited",
                 service.lag_seconds,
             ),
+            (
+                "rbmle_learner_catching_up",
+                "Whether the learner reads what was in the log when it started",
+                report.is_catching_up,
+            ),
             ("rbmle_pending_events", "Events that may be rewarded", report.pending),
             ("rbmle_ready", "Whether it can decide and learn", service.problem is None),
         ):

@@ -51,6 +51,8 @@ TICK_SECONDS = 1.0  # between two records of the clock, and two reports at most
 HELD_SECONDS = 0.5  # between two looks whether the lease is still held
 RETRY_SECONDS = 0.2
 LEARNED_SECONDS = 2.0  # of learning, which a standby would do again: then there is a checkpoint
+MANY = 1_000  # records that were there before: front ends are told how far the learner is
+TELL_SECONDS = 10.0  # between two lines that say how far it is
 SAVE_SHARE = 20  # such checkpoints take no more than one part in this many of the time
 
 
@@ -78,6 +80,11 @@ class LogLearner:
         self._checkpoints = Checkpoints(start.data)
         self._stop = threading.Event()
         self._is_caught_up = False  # it has seen the whole log once, or what was learned before
+        self._is_reading_past = True  # it has not yet reached the end of the log since its start
+        self._begun = (0, time.monotonic())  # the record after which it started, and when
+        self._may_publish_from = (
+            0  # the record from which on a model is newer than the published one
+        )
         self._is_whole = True  # False: the log could not be read in the midst of a record
         self._known: tuple[int, Bandit | None, ServiceConfiguration | None] = (-1, None, None)
         self._reported = -1  # the seq of the last report
@@ -147,6 +154,20 @@ class LogLearner:
         found = prepared(self.log, settings.model, self._checkpoints, self.notify)
         if found is not None and found.state is not None and found.bandit is not None:
             self._resume(found, settings)
+        self._begun = (self.fold.seq, time.monotonic())
+        self._may_publish_from = max(settings.seq, known := self._published_seq())
+        if known < 0 and self.fold.seq < settings.seq:  # until something is learned
+            untaught = publication.untaught(settings.model, settings.configuration)
+            self._put(MODEL, publication.encode(untaught, self._origin))
+
+    def _published_seq(self) -> int:
+        """Return the last record that the published model knows; -1 if none of this log is published."""
+        try:
+            found = self.publications.newer(MODEL, None)
+            seq = -1 if found is None else publication.seq_of(found[1], self._origin)
+            return seq if seq <= self.log.last() else -1
+        except (LogUnavailable, msgspec.MsgspecError):
+            return -1
 
     def _lead(self, over: int | None = None) -> bool:
         """Take the lease if it is free; who has it writes what a log begins with.
@@ -206,7 +227,8 @@ class LogLearner:
         except LogUnavailable as error:
             self._reading.failed(str(error))
             is_behind = False
-        self._is_caught_up |= not is_behind and self._reading.failure is None
+        if not is_behind and self._reading.failure is None:
+            self._is_caught_up, self._is_reading_past = True, False
         self._keep_lease()
         if self.is_leading:
             self._save_if_due()
@@ -269,7 +291,7 @@ class LogLearner:
     def _publish_if_due(self) -> None:
         """Publish what decides, if it has changed, often but not too often."""
         fold = self.fold
-        if fold.bandit is None or not self._is_caught_up:
+        if fold.bandit is None or fold.seq < self._may_publish_from:
             return
         state = (fold.bandit.round, fold.bandit, fold.joiner.configuration)
         if state == self._known or not self._is_due("publish", PUBLISH_SECONDS):
@@ -316,6 +338,8 @@ class LogLearner:
             counted=fold.seq if shown is None else shown.counted,
             records=records,
             observations=0 if fold.bandit is None else fold.bandit.round,
+            is_catching_up=self._is_reading_past and records > fold.seq + MANY,
+            seconds_left=self._seconds_left(records),
             pending=len(fold.joiner.pending),
             counts=fold.joiner.counts if shown is None else shown.counts,
             summary=summary,
@@ -341,6 +365,23 @@ class LogLearner:
         self._reported = fold.seq
         if self._is_due("days", DAYS_SECONDS):
             self._put(DAYS, msgspec.msgpack.encode(self.statistics.ranges.by_day()))
+
+    def _seconds_left(self, records: int) -> float | None:
+        """Return for how long it will read what was there at its start; None if that is done, or not known.
+
+        The operator is told now and then.
+        """
+        first, begun = self._begun
+        done, seconds = self.fold.seq - first, time.monotonic() - begun
+        if not self._is_reading_past or seconds < TELL_SECONDS / 5 or done <= 0:
+            return None
+        left = seconds * (records - self.fold.seq) / done
+        if self._is_due("tell of the past", TELL_SECONDS):
+            self.notify(
+                f"{self.fold.seq:,} of {records:,} records are read ({self.fold.seq / records:.0%}), "
+                f"about {left:.0f} s are left"
+            )
+        return left
 
     def _shown_before(self) -> Report | None:
         """Return the last report of another learner while this one has not caught up with it.

@@ -166,9 +166,19 @@ def decode(content: bytes, origin: str) -> Published | None:
     return PublicationReader().decode(content, origin)
 
 
-def untaught(model: ModelSettings) -> Published:
+def seq_of(content: bytes, origin: str) -> int:
+    """Return the last record that a publication of a log knows; -1 if it is of another log."""
+    message = _decoder.decode(content)
+    return message.seq if message.origin == origin else -1
+
+
+def untaught(model: ModelSettings, configuration: ServiceConfiguration | None = None) -> Published:
     """Return a model before any data."""
-    return Published(model=model, bandit=_start(model))
+    return Published(
+        model=model,
+        bandit=_start(model),
+        configuration=configuration or ServiceConfiguration(),
+    )
 
 
 @lru_cache(maxsize=2)

@@ -23,6 +23,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     counted: int = 0  # the last record that the counts and the summary know, which never goes back
     records: int = 0  # in the log, at that time
     observations: int = 0  # that the model has learned
+    is_catching_up: bool = False  # it reads what was in the log when it started
+    seconds_left: float | None = None  # of that, roughly; None: not known
     pending: int = 0  # events that are not settled
     counts: Counts = msgspec.field(default_factory=Counts)
     summary: StatisticsSummary = msgspec.field(default_factory=StatisticsSummary)
