@@ -31,7 +31,7 @@ interop: .venv/interop  ## Test the adapters with the libraries that they adapt
 sdk: .venv/dev tests/sdk/js/node_modules/.package-lock.json  ## Let Personalizer's four clients make every call
 	$(BIN)/python -m pytest tests/sdk -rs
 
-reliability: .venv/dev  ## Kill, stop, starve and repeat the service, for about half an hour
+reliability: .venv/dev  ## Kill, stop, pause, starve and repeat the service, for about half an hour
 	$(BIN)/python -m tests.reliability.killing --kills 100 --events 100000
 	$(BIN)/python -m tests.reliability.killing --kills 20 --events 10000 --wait PT5S
 	$(BIN)/python -m tests.reliability.killing --kills 20 --events 10000 --wait PT5S --settle deadline
@@ -39,6 +39,7 @@ reliability: .venv/dev  ## Kill, stop, starve and repeat the service, for about 
 	$(BIN)/python -m tests.reliability.parts --kills 12 --events 10000 --wait PT5S --settle deadline
 	$(BIN)/python -m tests.reliability.parts --kills 12 --events 10000 --wait PT5S --settle delayed
 	$(BIN)/python -m tests.reliability.parts --kills 100 --events 100000
+	$(BIN)/python -m tests.reliability.pausing --pauses 12
 	$(BIN)/python -m tests.reliability.databases --kills 50 --events 50000
 	$(BIN)/python -m tests.reliability.disks --times 20
 	$(BIN)/python -m tests.reliability.repeating --rounds 20 --events 50

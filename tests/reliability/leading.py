@@ -32,13 +32,13 @@ class Watch:
         found = self._publications.newer(REPORT, None)
         return None if found is None else msgspec.msgpack.decode(found[1], type=Report)
 
-    async def kill_leader(self) -> str:
-        """Kill the process that leads; return its name."""
+    async def signal_leader(self, number: signal.Signals) -> str:
+        """Send a signal to the process that leads; return its name."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 if (report := self.report()) is not None:
                     with suppress(ProcessLookupError):
-                        os.kill(int(report.learner.rpartition("/")[2]), signal.SIGKILL)
+                        os.kill(int(report.learner.rpartition("/")[2]), number)
                         return report.learner
                 await asyncio.sleep(LOOK_SECONDS)
 

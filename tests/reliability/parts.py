@@ -50,13 +50,13 @@ class Outcome:
     def __str__(self) -> str:
         """Return the figures."""
         return (
-            f"{self.kills} kills; learned by one that stood by after {_spread(self.unlearned)}, if perhaps "
-            f"none did after {_spread(self.unsaved)}; answered "
-            f"after the kill of a front end after {_spread(self.unanswered)}; {self.verdict}"
+            f"{self.kills} kills; learned by one that stood by after {spread(self.unlearned)}, if perhaps "
+            f"none did after {spread(self.unsaved)}; answered "
+            f"after the kill of a front end after {spread(self.unanswered)}; {self.verdict}"
         )
 
 
-def _spread(seconds: list[float]) -> str:
+def spread(seconds: list[float]) -> str:
     """Return the median and the most of some times."""
     if not seconds:
         return "–"
@@ -97,7 +97,7 @@ async def survive_parts(
                         answered = group.create_task(unanswered(service))
                     if "learn" in commands:
                         spares = service.spares
-                        killed = await watch.kill_leader()
+                        killed = await watch.signal_leader(signal.SIGKILL)
                         learned = group.create_task(watch.unlearned(killed))
                 if "front" in commands:
                     unanswereds.append(answered.result())
