@@ -8,7 +8,14 @@ import pytest
 
 from rbmle.core.errors import SettingError
 from rbmle.experiments.comparison import comparison_table, is_compared, loss_table, pairs_table
-from rbmle.experiments.measures import best_mean, measure, p_value, significant_wins
+from rbmle.experiments.measures import (
+    LOOSE,
+    SIGNIFICANT,
+    best_mean,
+    measure,
+    p_value,
+    significant_wins,
+)
 from rbmle.experiments.ranks import critical_difference, ranks
 from rbmle.experiments.report_table import markdown
 from rbmle.experiments.summary import Problem, Summary, summarise
@@ -19,11 +26,24 @@ RARE = {"right": 0.1, "wrong": 0.02, "scale": 1.0, "offset": 0.0}
 SHIFT = {"right": 1.0, "wrong": 0.0, "scale": 10.0, "offset": -5.0}
 
 
-def test_the_test_of_the_bake_off() -> None:
-    """0.1 · 0.9 + 0.2 · 0.8 = 0.25; over 25 rounds its root is 0.1, over 100 rounds 0.05."""
-    assert p_value(0.1, 0.2, 25) == pytest.approx(1 - math.erf(1))
-    assert p_value(0.2, 0.1, 100) == pytest.approx(1 - math.erf(2))
-    assert p_value(0.1, 0.2, 100) == pytest.approx(0.00467773, rel=1e-5)
+def test_the_test_of_two_losses_is_two_sided() -> None:
+    """0.1 · 0.9 + 0.2 · 0.8 = 0.25; over 25 rounds its root is 0.1 (z = 1), over 100 rounds 0.05 (z = 2)."""
+    assert p_value(0.1, 0.2, 25) == pytest.approx(0.3173105)
+    assert p_value(0.2, 0.1, 100) == pytest.approx(0.0455003, rel=1e-5)
+    assert p_value(0.1, 0.2, 100) == p_value(0.2, 0.1, 100)
+    z = 1.959964  # the two-sided 5 % of a normal number
+    assert p_value(0.5 - z / 2**0.5 / 1000, 0.5, 1_000_000) == pytest.approx(SIGNIFICANT, rel=1e-4)
+
+
+def test_the_level_of_earlier_tables_is_kept_beside_the_right_one() -> None:
+    """1 − erf(z) < 0.05 from z = 1.386 on, where the two-sided p is 0.166; 0.05 asks for 1.96."""
+    z = 1.3859038
+    assert math.erf(z) == pytest.approx(0.95)
+    assert math.erfc(z / 2**0.5) == pytest.approx(LOOSE, abs=1e-6)
+    losses = np.array([[0.1, 0.1, 0.1], [0.2, 0.2, 0.2]])  # z = 1.4, 1.8 and 2
+    rounds = np.array([49, 81, 100])
+    assert significant_wins(losses, rounds)[0, 1] == 1
+    assert significant_wins(losses, rounds, LOOSE)[0, 1] == 3
 
 
 def test_equal_losses_are_no_evidence_and_sure_ones_are_certain() -> None:
@@ -69,6 +89,25 @@ def test_regret_relative_to_the_best_is_a_geometric_mean() -> None:
     found = measure(example())
     np.testing.assert_allclose(found.ratios, [[1, 1], [2, 1], [6, 5]])
     np.testing.assert_allclose(found.relative, [1, 2**0.5, 30**0.5])
+
+
+def test_a_ratio_has_its_standard_error_over_datasets() -> None:
+    """b has 2 and 8 times a's regret on two variants of d, which is one dataset with 4 times, and as much on e.
+
+    The standard error of the mean of log 4 and log 1 is (log 4)/2.
+    """
+    runs = [run(*each, 0) for each in (("a", "d", 10), ("b", "d", 20))]
+    runs += [run(*each, 0) for each in (("a", "d+noise", 10), ("b", "d+noise", 80))]
+    runs += [run(*each, 0) for each in (("a", "e", 10), ("b", "e", 10))]
+    found = measure(summarise(runs))
+    ratios, errors = found.relative_to(found.policies.index("a"))
+    assert ratios[0] == 1
+    assert errors[0] == 0
+    ratio = 16 ** (1 / 3)  # of 2, 8 and 1
+    assert ratios[1] == pytest.approx(ratio)
+    assert errors[1] == pytest.approx(ratio * math.log(4) / 2)
+    alone = measure(summarise(runs[:2]))
+    assert math.isnan(alone.relative_to(0)[1][1])
 
 
 def test_a_regret_of_zero_counts_as_one() -> None:
@@ -117,9 +156,9 @@ def test_the_tables_say_it() -> None:
     found = measure(summary)
     assert is_compared(found)
     text = markdown(comparison_table(found))
-    assert "| a | **+3** | 3 | 0 | **1.000** | 1.25 | 0 of 4 | 20.000 |" in text
-    assert "| b | +1 | 2 | 1 | 1.414 | 1.75 | 0 of 4 | 20.000 |" in text
-    assert "| c | −4 | 0 | 4 | 5.477 | 3.00 | 3 of 4 | 20.000 |" in text
+    assert "| a | **+3** | +3 | 3 | 0 | **1.000** | 1.000 | 1.25 | 0 of 4 | 20.000 |" in text
+    assert "| b | +1 | +1 | 2 | 1 | 1.414 | 1.414 | 1.75 | 0 of 4 | 20.000 |" in text
+    assert "| c | −4 | −4 | 0 | 4 | 5.477 | 5.477 | 3.00 | 3 of 4 | 20.000 |" in text
     pairs = markdown(pairs_table(found))
     assert "| a | · | **1–0** | **2–0** |" in pairs
     assert "| c | 0–2 | 0–2 | · |" in pairs

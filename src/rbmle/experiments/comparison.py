@@ -25,13 +25,16 @@ def comparison_table(measures: Measures) -> ReportTable:
     """Return a row for each policy, the one with most wins − losses first."""
     mean_ranks, net, relative = policy_ranks(measures), measures.net, measures.relative
     won, lost = measures.wins.sum(axis=1), measures.wins.sum(axis=0)
+    ratios, errors = measures.relative_to(measures.order[0])
     rows = []
     for at in measures.order:
         entries = (
-            Entry(text=f"{net[at]:+d}".replace("-", "−"), is_best=net[at] == net.max()),
+            Entry(text=_signed(net[at]), is_best=net[at] == net.max()),
+            Entry(text=_signed(measures.loose_net[at])),
             Entry(text=f"{won[at]:,}"),
             Entry(text=f"{lost[at]:,}"),
             Entry(text=f"{relative[at]:.3f}", is_best=relative[at] == relative.min()),
+            Entry(text=_with_error(ratios[at], errors[at])),
             Entry(text=f"{mean_ranks.means[at]:.2f}"),
             Entry(text=f"{measures.stuck[at]:,} of {measures.trials[at]:,}"),
             Entry(text=f"{measures.milliseconds[at]:.3f}"),
@@ -40,24 +43,38 @@ def comparison_table(measures: Measures) -> ReportTable:
     count = len(measures.problems)
     return ReportTable(
         caption=(
-            f"{len(measures.policies)} policies on {count} problems. Significant wins and losses are "
-            "counted over all other policies and problems; regret is relative to the best of each problem, "
-            "in the geometric mean; a trial is stuck if its regret is over twice the median of "
-            f"all policies' means. Of the ranks, {mean_ranks.problems} problems count, and a difference "
-            f"below {mean_ranks.difference:.2f} tells nothing."
+            f"{len(measures.policies)} policies on {count} problems. Significant wins and losses (two-sided "
+            "p < 0.05) are counted over all other policies and problems; beside them wins − losses at the "
+            "level of earlier tables, p < 0.166. Regret is relative to the best of each problem, in the "
+            "geometric mean; relative to the first policy it has its standard error over datasets. A trial "
+            "is stuck if its regret is over twice the median of all policies' means. Of the ranks, "
+            f"{mean_ranks.problems} problems count, and a difference below {mean_ranks.difference:.2f} tells "
+            "nothing."
         ),
         corner="Policy",
         columns=(
             "Wins − losses",
+            "at p < 0.166",
             "Wins",
             "Losses",
             "Regret / best",
+            "Regret / first",
             "Mean rank",
             "Stuck",
             "CPU ms / round",
         ),
         rows=tuple(rows),
     )
+
+
+def _signed(number: int) -> str:
+    """Return a whole number with its sign."""
+    return f"{number:+d}".replace("-", "−")
+
+
+def _with_error(ratio: float, error: float) -> str:
+    """Return a ratio, with its standard error if that is known."""
+    return f"{ratio:.3f}" if np.isnan(error) else f"{ratio:.3f} ± {error:.3f}"
 
 
 def pairs_table(measures: Measures) -> ReportTable:

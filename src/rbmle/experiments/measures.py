@@ -14,6 +14,8 @@ from jaxtyping import Float, Int
 from rbmle.experiments.summary import Cell, Problem, Summary
 
 SIGNIFICANT = 0.05  # a smaller p is a win, or a loss
+# The level of earlier tables, which left out a √2: 1 − erf(z) < 0.05 is p < 0.1658, as 1 − erf(z) is p of z√2.
+LOOSE = 0.1657763
 STUCK = 2.0  # times the median of all policies' mean regrets
 LEAST = 1.0  # a smaller regret counts as this, so that every ratio is a number
 
@@ -27,6 +29,7 @@ class Measures:
     losses: Float[np.ndarray, "policies problems"] = field(repr=False)
     regrets: Float[np.ndarray, "policies problems"] = field(repr=False)  # means over seeds
     wins: Int[np.ndarray, "policies policies"] = field(repr=False)  # of a row over a column
+    loose_wins: Int[np.ndarray, "policies policies"] = field(repr=False)  # at the level LOOSE
     trials: Int[np.ndarray, " policies"]
     stuck: Int[np.ndarray, " policies"]  # how many of the trials
     milliseconds: Float[np.ndarray, " policies"]  # of CPU time, for a round
@@ -35,6 +38,34 @@ class Measures:
     def net(self) -> Int[np.ndarray, " policies"]:
         """Return significant wins − losses over all other policies and problems."""
         return self.wins.sum(axis=1) - self.wins.sum(axis=0)
+
+    @property
+    def loose_net(self) -> Int[np.ndarray, " policies"]:
+        """Return wins − losses at the level of earlier tables."""
+        return self.loose_wins.sum(axis=1) - self.loose_wins.sum(axis=0)
+
+    def relative_to(
+        self, at: int
+    ) -> tuple[Float[np.ndarray, " policies"], Float[np.ndarray, " policies"]]:
+        """Return the geometric mean of each policy's regret over that of another, and its standard error.
+
+        Variants of one dataset are not independent: the error is that of the mean over datasets, each with
+        the mean logarithm of its variants. It is NaN where fewer than two datasets are shared.
+        """
+        counted = np.log(np.maximum(self.regrets, LEAST))
+        logs = counted - counted[at]
+        datasets = np.array([problem.dataset.partition("+")[0] for problem in self.problems])
+        ratios, errors = [], []
+        for row in logs:
+            is_known = ~np.isnan(row)
+            means = [
+                row[is_known & (datasets == name)].mean() for name in np.unique(datasets[is_known])
+            ]
+            ratio = math.exp(row[is_known].mean()) if is_known.any() else math.nan
+            ratios.append(ratio)
+            few = len(means) < 2
+            errors.append(math.nan if few else ratio * np.std(means, ddof=1) / len(means) ** 0.5)
+        return np.array(ratios), np.array(errors)
 
     @property
     def ratios(self) -> Float[np.ndarray, "policies problems"]:
@@ -75,6 +106,7 @@ def measure(summary: Summary) -> Measures:
         losses=losses,
         regrets=regrets,
         wins=significant_wins(losses, rounds),
+        loose_wins=significant_wins(losses, rounds, LOOSE),
         trials=np.array([sum(len(cell.seeds) for cell, _ in row) for row in played], np.int64),
         stuck=np.array([sum(_stuck(*each) for each in row) for row in played], np.int64),
         milliseconds=np.array([_milliseconds([cell for cell, _ in row]) for row in played]),
@@ -102,22 +134,27 @@ def best_mean(problem: Problem) -> float:
 
 
 def p_value(x: float, y: float, n: int) -> float:
-    """Return p = 1 − erf(|x − y| / √((x(1 − x) + y(1 − y)) / n)), of mean losses over n rounds."""
+    """Return the two-sided p of z = |x − y| / √((x(1 − x) + y(1 − y)) / n), of mean losses over n rounds.
+
+    p = 1 − erf(z/√2): |z| is above 1.96 with probability 0.05 if the two are equally good.
+    """
     if x == y:
         return 1.0
     variance = (x * (1 - x) + y * (1 - y)) / n
-    return 1 - math.erf(abs(x - y) / variance**0.5) if variance > 0 else 0.0
+    return math.erfc(abs(x - y) / (2 * variance) ** 0.5) if variance > 0 else 0.0
 
 
 def significant_wins(
-    losses: Float[np.ndarray, "policies problems"], rounds: Int[np.ndarray, " problems"]
+    losses: Float[np.ndarray, "policies problems"],
+    rounds: Int[np.ndarray, " problems"],
+    level: float = SIGNIFICANT,
 ) -> Int[np.ndarray, "policies policies"]:
     """Return on how many problems the row's loss is significantly smaller than the column's."""
     wins = np.zeros((len(losses), len(losses)), np.int64)
     for row, ours in enumerate(losses):
         for column, theirs in enumerate(losses):
             for x, y, n in zip(ours, theirs, rounds, strict=True):
-                wins[row, column] += bool(x < y and p_value(x, y, int(n)) < SIGNIFICANT)
+                wins[row, column] += bool(x < y and p_value(x, y, int(n)) < level)
     return wins
 
 
