@@ -37,11 +37,11 @@ RETRY_SECONDS = 1.0
 SPARE_SECONDS = 1.0  # after which a spare learner is started: what is needed at once goes first
 STOP_SECONDS = 30.0  # for a process to end before it is killed
 BEAT_SECONDS = 1.0  # between two signs of life
-HUNG_SECONDS = (
-    10.0  # without one, after which a process is killed; a spare learner leads before that
-)
+# Without a sign of life a process that is idle as well is killed; a spare learner leads before that.
+HUNG_SECONDS = 10.0
+BUSY_SECONDS = 300.0  # the same for one that computes: a compiler lets no other thread on
 GAP_SECONDS = (
-    5.0  # between two looks: a supervisor that was held up for so long itself judges nobody
+    5.0  # between two looks, after which a supervisor was held up itself, and judges nobody
 )
 
 
@@ -62,6 +62,8 @@ class Child:
         self.role = role
         self.begun = time.monotonic()
         self.heard: float | None = None  # when it last gave a sign of life; None: it gave none
+        self._cpu = 0.0  # seconds that it had taken when they were last seen to grow
+        self._computed = 0.0  # when that was
         self._beats, beats = os.pipe()
         os.set_blocking(self._beats, False)
         self._is_settled, self._was_ready = threading.Event(), False
@@ -97,12 +99,19 @@ class Child:
             with suppress(BrokenPipeError):
                 pipe.close()
 
-    def listen(self) -> float:
-        """Return for how many seconds it has shown no sign of life; 0 if it never did."""
+    def hung_seconds(self) -> float | None:
+        """Return for how long it has shown no sign of life, if that is too long; else None."""
+        now = time.monotonic()
         with suppress(BlockingIOError):
             if os.read(self._beats, 4096):
-                self.heard = time.monotonic()
-        return 0.0 if self.heard is None else time.monotonic() - self.heard
+                self.heard = now
+        if (cpu := _cpu_seconds(self.process.pid)) != self._cpu:
+            self._cpu, self._computed = cpu, now
+        if self.heard is None:
+            return None
+        silent, idle = now - self.heard, now - self._computed
+        is_hung = min(silent, idle) > HUNG_SECONDS or silent > BUSY_SECONDS
+        return silent if is_hung else None
 
     def forget(self) -> None:
         """Listen no more."""
@@ -165,10 +174,10 @@ class Supervisor:
         now = time.monotonic()
         is_late, self._looked = now - self._looked > GAP_SECONDS, now
         for child in self._children:
-            seconds = child.listen()
+            seconds = child.hung_seconds()
             if is_late and child.heard is not None:
                 child.heard = now
-            elif seconds > HUNG_SECONDS:
+            elif seconds is not None:
                 tell(
                     f"the process `{child.role.command}` ({child.process.pid}) has shown no sign of life for "
                     f"{seconds:.0f} s; it is killed"
@@ -272,6 +281,15 @@ def run_supervised(command: str) -> None:
 def _say_ready() -> None:
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has taken; where the system does not tell, it always grows."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return float(fields[11]) + float(fields[12])
+    except (OSError, IndexError, ValueError):
+        return time.monotonic()
 
 
 def _beat(descriptor: int) -> None:
