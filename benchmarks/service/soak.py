@@ -158,11 +158,16 @@ async def _event(
             break
         except (OSError, EOFError):  # the service closes connections that are idle for long
             if is_new:
-                raise
+                soak.errors.append("a connection that was just opened was closed")
+                return
     soak.latencies.append(time.perf_counter() - begun)
     if status == b"201":
         path = f"/personalizer/v1.0/events/{msgspec.json.decode(answer)['eventId']}/reward"
-        status, answer = await ask(streams, post(path, b'{"value": %d}' % is_good))
+        try:
+            status, answer = await ask(streams, post(path, b'{"value": %d}' % is_good))
+        except (OSError, EOFError):
+            soak.errors.append("a connection was closed before the reward was answered")
+            return
         soak.rewarded += 1
     if status not in (b"201", b"204"):
         soak.errors.append(f"{status.decode()} {answer[:200].decode()}")
