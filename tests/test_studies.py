@@ -418,6 +418,28 @@ def test_an_extrapolation_follows_its_law_and_says_so() -> None:
     ]
 
 
+def test_one_constant_for_all_problems_is_compared_by_geometric_means(tmp_path: Path) -> None:
+    arguments = ["tune", "--pooled", "--dataset", "digits,digits+noise", "--policy", "lin-ucb"]
+    more = ["--grid", "exploration=0.1,1,10", "--rounds", "40", "--seeds", "2"]
+    where = ["--executor", "serial", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, [*arguments, *more, *where])
+    assert result.exit_code == 0, result.output
+    assert "| lin-ucb, exploration | 0.1 | 1 | 10 |" in result.output
+    assert "| **1.000** |" in result.output
+    assert not (tmp_path / "tuned.json").exists()
+    runs = list(Store(folder=tmp_path / "runs").all())
+    regrets: dict[str, list[float]] = {}
+    for dataset in ("digits", "digits+noise"):
+        for value in ("0.1", "1", "10"):
+            some = [r for r in runs if r.dataset == dataset and r.policy == f"lin-ucb@{value}"]
+            assert {run.seed for run in some} == {1000, 1001}
+            mean = sum(run.final_regret for run in some) / 2
+            regrets.setdefault(value, []).append(mean)
+    products = {value: found[0] * found[1] for value, found in regrets.items()}
+    worst = (max(products.values()) / min(products.values())) ** 0.5
+    assert f"{worst:.3f} ± " in result.output or f"{worst:.3f}" in result.output
+
+
 def test_mistakes_get_a_message(tmp_path: Path) -> None:
     for arguments in (
         ["reproduce", "table-9"],

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -18,6 +19,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(section_3, "QUICK_STEPS", 1000)
     monkeypatch.setattr(riverswim, "QUICK_SEEDS", 2)
     monkeypatch.setattr(riverswim, "QUICK_STEPS", 300)
+    monkeypatch.setattr(riverswim, "SEEDS", 2)
+    monkeypatch.setattr(riverswim, "STEPS", 300)
+    monkeypatch.setattr(mdp_contest, "TUNING_SEEDS", 1)
 
 
 @pytest.mark.parametrize("name", ["section-3", "riverswim"])
@@ -65,3 +69,39 @@ def test_every_learner_plays_in_every_world() -> None:
 
 def test_studies_of_our_own_are_not_of_the_paper() -> None:
     assert set(MEASURED) == {TABLE_3, "section-3", "riverswim", "classical", "pessimism"}
+
+
+def test_every_learner_with_a_constant_is_tuned_on_as_many_values_and_on_other_mdps() -> None:
+    tuned = [each for each in mdp_contest.ENTRANTS if each.constant]
+    assert {each.title for each in tuned} == {"RBMLE", "PSRL", "UCRL2", "KL-UCRL"}
+    assert {len(each.values) for each in tuned} == {8}
+    assert all(each.value in each.values for each in tuned)
+    reported = [mdp.transitions.tobytes() for mdp in mdp_contest.worlds().values()]
+    tried = [mdp.transitions.tobytes() for mdp in mdp_contest.tuning_worlds().values()]
+    assert not set(reported) & set(tried)
+    assert mdp_contest.TUNING_SEED + mdp_contest.TUNING_SEEDS <= mdp_contest.FIRST_SEED
+
+
+def test_a_full_riverswim_plays_the_constants_that_tuning_chose(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["reproduce", "riverswim", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "paper" / "standard" / "riverswim" / "riverswim.md").read_text()
+    assert "KL-UCRL: width = " in done.output
+    width = done.output.split("KL-UCRL: width = ")[1].split()[0]
+    assert f"| KL-UCRL, width {width} |" in text
+    assert f"**{width}: " in text
+
+
+def test_ties_are_those_of_welchs_test() -> None:
+    """Means 0 and 1, both with variance 1 and 4 seeds: t = 1/√½ = 1.41 with 6 degrees of freedom, p = 0.21."""
+    best = np.array([-1.0, 1.0, -1.0, 1.0]) * 0.75**0.5
+    assert riverswim.is_tied(best + 1, best)
+    assert not riverswim.is_tied(best + 2, best)  # t = 2.83, p = 0.03
+    assert not riverswim.is_tied(np.full(4, 2.0), np.full(4, 1.0))
+    assert riverswim.is_tied(np.full(4, 1.0), np.full(4, 1.0))
+
+
+def test_a_constant_is_chosen_by_the_geometric_mean_of_the_mean_regrets() -> None:
+    """Means 2 and 8, and one below 1 that counts as 1: (2 · 8 · 1)^⅓."""
+    record = {"a": [1.0, 3.0], "b": [8.0, 8.0], "c": [0.1, 0.3]}
+    assert mdp_contest.tuning_score(record) == pytest.approx(16 ** (1 / 3))

@@ -69,7 +69,9 @@ def reproduce(
     """Run a table or figure of the paper beside the published one, or a study of our own."""
     from rbmle.experiments.summary import summarise
     from rbmle.studies import MEASURED, STUDIES, Plan, Tuned, table_3
+    from rbmle.studies.measurements import ENDING
     from rbmle.studies.plan import PAIRED
+    from rbmle.studies.seed_results import write_trials
 
     console = open_console()
     names = [*STUDIES, *MEASURED]
@@ -118,7 +120,38 @@ def reproduce(
         summary = summarise(run_missing(chosen.trials(plan), place, executor, jobs, console))
         report, note = place / f"{name}.html", chosen.note(plan, summary)
         chosen.page(summary, report, f"{name}: {chosen.title}", note)
-        _show([*chosen.render(summary, place, note), report], console)
+        by_seed = write_trials(summary, place / f"{name}{ENDING}", note)
+        _show([*chosen.render(summary, place, note), report, by_seed], console)
+
+
+@app.command()
+def tables(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Results by seed that reproduce wrote, to be put into the folder."),
+    ] = None,
+    docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = Path("docs"),
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Change nothing; fail if a table is not as it should be."),
+    ] = False,
+) -> None:
+    """Write the tables in the documentation from its results by seed."""
+    from rbmle.core.files import write_text
+    from rbmle.studies.seed_results import outdated, take
+
+    if check and files:
+        raise SettingError("--check changes nothing; leave out the files")
+    for path in take(files or [], docs):
+        typer.echo(path)
+    pages = outdated(docs)
+    if check and pages:
+        names = ", ".join(map(str, pages))
+        raise SettingError(
+            f"tables are not made of the results by seed in {names}; run rbmle tables"
+        )
+    for path, text in pages.items():
+        typer.echo(write_text(path, text))
 
 
 @app.command()
@@ -140,6 +173,10 @@ def tune(
     finalists: Annotated[
         int, typer.Option(min=0, help="Values that have all seeds, the best on three; 0: all.")
     ] = 0,
+    pooled: Annotated[
+        bool,
+        typer.Option("--pooled", help="Compare values over all datasets together; choose none."),
+    ] = False,
     target: Target = None,
     drop: Drop = "",
     preprocess: Preprocessing = "standard",
@@ -156,7 +193,14 @@ def tune(
     from rbmle.studies.paper_policies import POLICIES
     from rbmle.studies.plan import PAIRED, Plan
     from rbmle.studies.tuned import Tuned
-    from rbmle.studies.tuning import choices, edges, grid_tables, grids, tuning_trials
+    from rbmle.studies.tuning import (
+        choices,
+        edges,
+        grid_tables,
+        grids,
+        pooled_table,
+        tuning_trials,
+    )
 
     console = open_console()
     _check_warm(faithful, warm)
@@ -195,6 +239,11 @@ def tune(
         runs = run_missing(first, out, executor, jobs, console)
         trials = [*first, *tuning.finalists(trials, runs, finalists)]
     summary = summarise(run_missing(trials, out, executor, jobs, console))
+    if pooled:
+        for grid_tried in tried:
+            table = pooled_table(summary, grid_tried)
+            console.print(markdown(table), markup=False, highlight=False, soft_wrap=True)
+        return
     for table in grid_tables(summary, tried):
         console.print(markdown(table), highlight=False, soft_wrap=True)
     found = choices(summary, tried)

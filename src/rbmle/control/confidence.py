@@ -6,12 +6,14 @@ from jaxtyping import Float
 from rbmle.control import epochs
 from rbmle.control.epochs import EpochState
 from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
 
 
-def check_failure(failure: float) -> None:
-    """Raise SettingError unless the probability of failure is above 0 and below 1."""
+def check_confidence(failure: float, width: float) -> None:
+    """Raise SettingError unless 0 < failure < 1 and the width is a finite number above 0."""
     if not 0 < failure < 1:
         raise SettingError(f"`failure` must be a probability between 0 and 1, got {failure}")
+    check_positive("width", width)
 
 
 def plan_within(state: EpochState, kind: int, radius: Float[np.ndarray, "states actions"]) -> None:

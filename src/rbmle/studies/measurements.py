@@ -12,6 +12,7 @@ from rbmle.experiments.versions import versions
 
 MEASURED = ("classical", "control")  # folders that studies measure, and no trial plays
 JSONRecord = dict[str, Any]  # JSON
+ENDING = "-seeds.json"  # of results by seed
 
 
 def kept(folder: Path, settings: JSONRecord, measure: Callable[[], JSONRecord]) -> JSONRecord:
@@ -25,3 +26,12 @@ def kept(folder: Path, settings: JSONRecord, measure: Callable[[], JSONRecord]) 
         measured = measure()
     write_text(path, json.dumps(content | {"measured": measured}, indent=1) + "\n")
     return measured
+
+
+def write_results(path: Path, head: JSONRecord, lists: dict[str, list[Any]]) -> Path:
+    """Write results as JSON: first what they are, then lists with one entry a line."""
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+    for key, entries in lists.items():
+        inner = ",\n".join(f"  {json.dumps(entry)}" for entry in entries)
+        lines.append(f" {json.dumps(key)}: [\n{inner}\n ]")
+    return write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")

@@ -6,6 +6,7 @@ from statistics import fmean
 
 from rbmle.core.errors import SettingError
 from rbmle.environments import Environment
+from rbmle.experiments.measures import measure
 from rbmle.experiments.naming import file_names
 from rbmle.experiments.report_table import Entry, ReportTable
 from rbmle.experiments.summary import Cell, Problem, Summary
@@ -181,6 +182,36 @@ def grid_tables(summary: Summary, grids: Sequence[Grid]) -> list[ReportTable]:
             if played:
                 tables.append(grid_table(summary, problem, played))
     return tables
+
+
+def pooled_table(summary: Summary, grid: Grid) -> ReportTable:
+    """Return how each value does on all problems together, for one constant that has to serve them all.
+
+    It is the geometric mean over problems of the regret relative to that of the best value, with its standard
+    error over datasets, whose variants count as one.
+    """
+    values = sorted(grid.values)
+    cells = [cell for cell in summary.cells if cell.policy in map(grid.name, values)]
+    measures = measure(Summary(cells=tuple(cells)))
+    place = {name: at for at, name in enumerate(measures.policies)}
+    sums = measures.relative_to(0)[0]
+    best = min(values, key=lambda value: sums[place[grid.name(value)]])
+    ratios, errors = measures.relative_to(place[grid.name(best)])
+    entries = []
+    for value in values:
+        at = place[grid.name(value)]
+        error = "" if value == best else f" ± {errors[at]:.3f}"
+        entries.append(Entry(text=f"{ratios[at]:.3f}{error}", is_best=value == best))
+    return ReportTable(
+        caption=(
+            f"Regret relative to the best value, geometric mean over {len(measures.problems)} problems, ± "
+            "its standard error over datasets; seeds from "
+            f"{FIRST_SEED} on."
+        ),
+        corner=f"{grid.spec.name}, {grid.setting}",
+        columns=tuple(f"{value:g}" for value in values),
+        rows=(("regret / best", tuple(entries)),),
+    )
 
 
 def edges(found: dict[str, Choice]) -> list[str]:
