@@ -22,7 +22,8 @@ from rbmle.core.files import write_text
 from rbmle.policies.settings import split
 
 if TYPE_CHECKING:
-    from rbmle.evaluation import Estimate, Evaluation
+    from rbmle.evaluation import Estimate, Evaluation, Rounds
+    from rbmle.service.statistics.logged_lift import LoggedLift
 
 SAVED = ".rbmle"  # the suffix of a saved bandit
 
@@ -31,7 +32,11 @@ SAVED = ".rbmle"  # the suffix of a saved bandit
 def evaluate_log(
     log: Annotated[Path, typer.Argument(help="The log: a file, or the folder of rbmle serve.")],
     policy: Annotated[
-        str, typer.Option(help="Names of policies or files of bandits, with commas between.")
+        str,
+        typer.Option(
+            help="Names of policies or files of bandits, with commas between; baseline: the baseline "
+            "actions of a service's log."
+        ),
     ],
     settings: SettingsOption = None,
     estimator: Annotated[
@@ -76,9 +81,16 @@ def evaluate_log(
     """
     require("experiments")
     from rbmle.evaluation import EvaluationWarning, evaluate
+    from rbmle.evaluation.targets import BASELINE
+    from rbmle.service.statistics.logged_lift import LoggedLift
 
     console = open_console()
-    given = _policies(policy, settings, console)
+    given, lift = _policies(policy, settings, console), LoggedLift()
+
+    def watch(name: str, rounds: "Rounds", weights: Any) -> None:
+        if name == BASELINE:
+            lift.add(rounds, weights)
+
     with logged(log, format) as opened, warnings.catch_warnings(), _progress(console) as step:
         warnings.simplefilter("ignore", EvaluationWarning)  # they are shown below
         found = evaluate(
@@ -96,8 +108,11 @@ def evaluate_log(
             skips_bad=skip_bad,
             seed=seed,
             step=step,
+            watch=watch if BASELINE in given else None,
         )
     _show(found, log, console)
+    if lift.sums.plays:
+        console.print(_over_baseline(lift, confidence), highlight=False, soft_wrap=True)
     if records is not None:
         write_text(records, json.dumps([one.as_dict() for one in found.estimates], indent=1))
         console.print(f"The records are in {records}.", highlight=False)
@@ -106,10 +121,13 @@ def evaluate_log(
 def _policies(text: str, settings: list[str] | None, console: Console) -> dict[str, Any]:
     """Return what is to be judged, by its name."""
     from rbmle.core.bandit import Bandit
+    from rbmle.evaluation.targets import BASELINE
 
     given: dict[str, Any] = {}
     for part in split(text, ","):
-        if part.endswith(SAVED):
+        if part == BASELINE:
+            given[part] = part
+        elif part.endswith(SAVED):
             if not Path(part).is_file():
                 raise SettingError(f"there is no file {part!r}; give a bandit that was saved")
             given[part] = Bandit.load(part)
@@ -175,6 +193,24 @@ def _show(found: "Evaluation", log: Path, console: Console) -> None:
         console.print(
             "–: there is no such interval. dm, clipped and switch are biased, replay needs --floor."
         )
+
+
+def _over_baseline(lift: "LoggedLift", confidence: float) -> str:
+    """Return how much more was earned than the baseline action would have."""
+    from rbmle.service.statistics.lift_intervals import lift_of
+
+    sums = lift.sums
+    text = f"The policy decided {sums.plays:,} of these plays, which earned {sums.reward / sums.plays:.4f} each"
+    found = lift_of(sums, confidence)
+    if found is None:
+        return f"{text}. The lift over the baseline action is not known: some rewards are beyond −1 to 1."
+    scale, unit = (100.0, " %") if found.is_relative else (1.0, " a decision")
+    value, low, high = (scale * x for x in (found.value, found.low, found.high))
+    places = 1 if found.is_relative else 4
+    return (
+        f"{text}: {value:+.{places}f}{unit} over the baseline action ({low:.{places}f} to {high:.{places}f}, "
+        f"{100 * confidence:g} % at every look), computed as the lift of the dashboard."
+    )
 
 
 def _row(one: "Estimate") -> tuple[str, ...]:

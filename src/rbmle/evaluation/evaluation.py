@@ -15,6 +15,7 @@ from rbmle.evaluation.results import Evaluation
 from rbmle.evaluation.rounds import rounds_of
 from rbmle.evaluation.settings import Settings
 from rbmle.evaluation.survey import survey
+from rbmle.evaluation.targets import BASELINE, BaselineTarget
 from rbmle.policies.specification import policy_from
 
 Step = Callable[[str, int, int | None], object]  # what is done, rounds so far, and of how many
@@ -36,8 +37,9 @@ def evaluate(
 ) -> Evaluation:
     """Return what policies would have earned on a log that they did not write.
 
-    A policy is a name such as "lin-ucb:exploration=0.1", a `Policy`, a `Bandit`, which stays as it is, or a
-    function that returns the probabilities of all arms of some `Rounds`. A log is what `open_log` returns,
+    A policy is a name such as "lin-ucb:exploration=0.1", a `Policy`, a `Bandit`, which stays as it is, a
+    function that returns the probabilities of all arms of some `Rounds`, or "baseline", for the baseline
+    actions of a log that has them, as exports of the service do. A log is what `open_log` returns,
     a path, a data frame or a table with its columns. Other settings are those of `Settings`. What is
     doubtful is told by an EvaluationWarning, too. `watch` is given the name of each policy with rounds that
     it was judged on, their times among them, and its weights there.
@@ -51,6 +53,11 @@ def evaluate(
         how.default_reward,
         lambda rows: step("reading", rows, None),
     )
+    if not found.baselines and any(isinstance(one, BaselineTarget) for one in given.values()):
+        raise LogFileError(
+            f"{opened.name} has no baseline actions, so `baseline` cannot be judged on it; give a log with "
+            "the column `baseline`, as Parquet files of rbmle log export, or the folder of the service"
+        )
     read = partial(rounds_of, opened, default_reward=how.default_reward)
     propensities: Propensities = ArmShares(shares={})
     if found.unknown and how.propensities == "contexts":
@@ -90,10 +97,14 @@ def _named(policies: Mapping[str, Any] | Sequence[Any] | str) -> dict[str, Any]:
         policies = [policies]
     if not isinstance(policies, Mapping):
         policies = {one if isinstance(one, str) else _name(one): one for one in policies}
-    return {
-        name: policy_from(one) if isinstance(one, str | type) else one
-        for name, one in policies.items()
-    }
+    return {name: _policy(one) for name, one in policies.items()}
+
+
+def _policy(given: Any) -> Any:
+    """Return what a name means; what is given otherwise stays as it is."""
+    if isinstance(given, str) and given == BASELINE:
+        return BaselineTarget()
+    return policy_from(given) if isinstance(given, str | type) else given
 
 
 def _name(given: Any) -> str:

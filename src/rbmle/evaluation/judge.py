@@ -84,9 +84,9 @@ class Judge:
         if self._how.floor is not None and rounds.logged is not None:
             _check_floor(self._how.floor, float(np.fmin.reduce(rounds.logged, initial=1.0)))
         for one in self._judged.values():
-            weights = one.add(rounds, propensities, predictions, is_judged)
-            if weights is not None and self._watch is not None:
-                self._watch(one.name, rounds, weights)
+            judged = one.add(rounds, propensities, predictions, is_judged)
+            if judged is not None and self._watch is not None:
+                self._watch(one.name, *judged)
 
     def _predictions(self, rounds: Rounds) -> Float[np.ndarray, " arms"] | None:
         """Return q̂ of all arms; None if nobody needs it."""
@@ -124,6 +124,11 @@ class Judge:
             for why, names in refused.items()
         ]
         for one in self._judged.values():
+            if one.left_out:
+                messages.append(
+                    f"{one.name}: LEFT OUT. {one.left_out:,} rounds have no baseline action, or one that had "
+                    "no chance of being played; the value is that of the other rounds."
+                )
             messages += overlap_warnings(one.name, one.weights, one.reach)
         return Evaluation(
             estimates=[each for one in self._judged.values() for each in one.estimates()],

@@ -10,12 +10,12 @@ from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Estimator, Judged
 from rbmle.evaluation.intervals import bernstein, bootstrap, normal
 from rbmle.evaluation.overlap import Reach
 from rbmle.evaluation.results import Estimate
-from rbmle.evaluation.rounds import Rounds
+from rbmle.evaluation.rounds import Rounds, spans
 from rbmle.evaluation.sequences import SEQUENCES, ValueSequence
 from rbmle.evaluation.settings import Settings
 from rbmle.evaluation.sums import RatioSums
 from rbmle.evaluation.survey import Survey
-from rbmle.evaluation.targets import PolicyTarget, Target, target_of
+from rbmle.evaluation.targets import BaselineTarget, PolicyTarget, Target, target_of
 from rbmle.evaluation.weight_sums import WeightSums
 
 # Reasons why there is no interval, and what to do.
@@ -47,6 +47,7 @@ class JudgedPolicy:
         self._twin = twin if isinstance(twin, PolicyTarget) else None
         self._has_estimated = bool(found.unknown)
         self.weights = WeightSums()
+        self.left_out = 0  # rounds that tell nothing of the baseline action
         self._accepted = 0
         self._sums = {each.name: RatioSums() for each in how.estimators}
         self.reach = Reach()
@@ -63,12 +64,23 @@ class JudgedPolicy:
         propensities: Float[np.ndarray, " rounds"],
         predictions: Float[np.ndarray, " arms"] | None,
         is_judged: bool,
-    ) -> Float[np.ndarray, " rounds"] | None:
-        """Judge the policy on some rounds, and return its weights; None: they are only learned."""
+    ) -> tuple[Rounds, Float[np.ndarray, " rounds"]] | None:
+        """Judge the policy on some rounds; return those that tell of it, and its weights there.
+
+        None: they are only learned.
+        """
         if is_judged and self._how.frozen is not None and isinstance(self.target, PolicyTarget):
             self.target.is_frozen = True
         elif not is_judged and not self.target.is_learning:
             return None
+        if isinstance(self.target, BaselineTarget):
+            places = self.target.told(rounds)
+            self.left_out += len(rounds) - len(places)
+            if not len(places):
+                return None
+            if predictions is not None:
+                predictions = predictions[spans(rounds.starts[places], rounds.sizes[places])]
+            rounds, propensities = rounds.part(places), propensities[places]
         chances = self.target.chances(rounds)
         if not is_judged:
             return None
@@ -89,7 +101,7 @@ class JudgedPolicy:
             self._sums[each.name].add(*each.terms(judged, self._bounds))
         for sequence in self._sequences.values():
             sequence.add(judged)
-        return weights
+        return rounds, weights
 
     def _accept(
         self,

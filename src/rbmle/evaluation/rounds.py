@@ -81,7 +81,8 @@ class Rounds:
     )
     # with which each arm could be played, NaN in rounds that do not tell; None: not asked for
     logged: Float[np.ndarray, " arms"] | None = None
-    baselines: Int[np.ndarray, " rounds"] | None = None  # places; None: not asked for
+    # places of the baseline actions, −1: not eligible, or the round has none; None: not asked for
+    baselines: Int[np.ndarray, " rounds"] | None = None
     is_of_policy: Bool[np.ndarray, " rounds"] | None = None  # no apprentice; None: not asked for
 
     def __len__(self) -> int:
@@ -286,11 +287,11 @@ def _put_in_order(
 def _baselines(
     table: pa.RecordBatch, offers: list[Offer], offered: Int[np.ndarray, " rounds"]
 ) -> Int[np.ndarray, " rounds"]:
-    """Return the places of the baseline actions, the first where a row tells none; −1: not eligible."""
+    """Return the places of the baseline actions; −1: not eligible, or the row has none."""
     if table["baseline"].null_count == len(table):
-        return np.zeros(len(table), np.int64)
+        return np.full(len(table), -1, np.int64)
     pairs = zip(offered.tolist(), table["baseline"].to_pylist(), strict=True)
-    return np.array([0 if id is None else offers[k].place(id) for k, id in pairs], np.int64)
+    return np.array([offers[k].place(id) for k, id in pairs], np.int64)
 
 
 def _times(

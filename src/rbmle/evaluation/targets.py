@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.errors import SettingError
@@ -14,10 +14,12 @@ from rbmle.core.types import Chosen, Contexts, Decision, Encoding
 from rbmle.core.weighing import shares
 from rbmle.evaluation.contexts import BITS, Featuriser, Hashed, Vectors, are_vectors
 from rbmle.evaluation.rounds import Rounds
+from rbmle.evaluation.weight_sums import SMALLEST
 from rbmle.features import Hashing
 from rbmle.models.ridge import Ridge
 from rbmle.policies import Uniform
 
+BASELINE = "baseline"  # the name by which the actions of `rounds.baselines` are judged
 BITS_OF_RIDGES = 10  # a matrix of slots × slots is passed over for each round
 DRAWS = 32  # that estimate the probabilities of a policy whose index is random
 
@@ -44,6 +46,28 @@ class UniformTarget:
     def chances(self, rounds: Rounds) -> Chances:
         """Return 1/n for each of n arms."""
         return np.repeat(1 / rounds.sizes, rounds.sizes)
+
+
+class BaselineTarget:
+    """The baseline action of each round: what would have been played without a model."""
+
+    has_contexts = is_learning = False
+
+    def chances(self, rounds: Rounds) -> Chances:
+        """Return 1 for the baseline action of each round, and 0 for the others."""
+        assert rounds.baselines is not None
+        found = np.zeros(int(rounds.sizes.sum()))
+        found[rounds.starts + rounds.baselines] = 1.0
+        return found
+
+    def told(self, rounds: Rounds) -> Int[np.ndarray, " some"]:
+        """Return the places of rounds whose baseline action could be played; others tell nothing of it."""
+        assert rounds.baselines is not None
+        is_told = rounds.baselines >= 0
+        if rounds.logged is not None:
+            places = rounds.starts + np.maximum(rounds.baselines, 0)
+            is_told &= ~(rounds.logged[places] < SMALLEST)  # NaN: not known, and so not excluded
+        return np.flatnonzero(is_told)
 
 
 class GivenTarget:
@@ -161,6 +185,8 @@ def target_of(given: Any, seed: int, low: float, high: float) -> Target:
     """Return what is judged; `low` and `high` are the smallest and the largest reward of the log."""
     if isinstance(given, Bandit):
         return BanditTarget(given)
+    if isinstance(given, BaselineTarget):
+        return given
     if isinstance(given, Uniform):
         return UniformTarget()
     if not isinstance(given, Policy):

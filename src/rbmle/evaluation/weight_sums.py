@@ -10,6 +10,8 @@ from jaxtyping import Float
 
 from rbmle.evaluation.ratio import Ratio
 
+SMALLEST = 1e-6  # a probability below it is no chance: one weight would be most of the sum
+
 
 class WeightSums(msgspec.Struct, array_like=True):
     """Sums of weights, of weighted rewards and of their products."""

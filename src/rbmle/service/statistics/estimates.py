@@ -21,7 +21,6 @@ from rbmle.evaluation.weight_sums import WeightSums
 
 NORMAL_95 = 1.959963984540054  # the normal distribution has 95 % within ± this
 FEWEST = 30  # plays of weight 1 that the sum must be worth, before an interval is given
-SMALLEST = 1e-6  # a probability below it is no chance: one weight would be most of the sum
 ROUNDING = 1e-12  # a variance that is a smaller part of the mean square is none
 
 

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from rbmle.evaluation.weight_sums import SMALLEST
 from rbmle.service.log.records import Play
-from rbmle.service.statistics.estimates import SMALLEST
 
 
 class Weight(NamedTuple):
