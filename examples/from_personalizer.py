@@ -58,7 +58,7 @@ def export(path: Path, events: int) -> None:
 
 def judge(path: Path) -> None:
     """Print what other policies would have earned."""
-    found = evaluate(path, ["uniform", "lin-ucb"], estimators="snips,dr", frozen=0.5)
+    found = evaluate(path, ["uniform", "lin-ucb"], estimators="snips,dr", frozen=0.5, floor=0.1)
     print(f"Personalizer earned {found.mean:.3f} an event.")
     for one in found.estimates:
         print(f"{one.policy:10} {one.estimator:6} {one.value:.3f} [{one.low:.3f}, {one.high:.3f}]")

@@ -55,7 +55,7 @@ def main() -> None:
     """Judge three policies on the log, and let the best of them begin warm."""
     log = old_page(3_000, seed=0)
     policies = {"uniform": "uniform", "lin-ucb": "lin-ucb", "neural-rbmle-pc": HASHED}
-    found = evaluate(log, policies, estimators="snips,dr", frozen=0.5)
+    found = evaluate(log, policies, estimators="snips,dr", frozen=0.5, floor=0.1)
     print(f"The old page earned {found.mean:.3f} clicks a round.")
     for one in found.estimates:
         print(f"{one.policy:16} {one.estimator:6} {one.value:.3f} [{one.low:.3f}, {one.high:.3f}]")

@@ -42,6 +42,7 @@ def test_arms_are_the_users_own_ids() -> None:
     decision = bandit.decide([1.0, 2.0])
     assert decision.arms == ("tea", 7, "coffee")
     assert decision.arm in decision.arms
+    bandit.learn([0.0, 1.0], arm=7, reward=0.0)
     bandit.learn([1.0, 0.0], arm="coffee", reward=1.0)
     assert bandit.decide([1.0, 0.0]).arm == "coffee"
 
@@ -50,6 +51,7 @@ def test_ids_and_numbers_may_be_those_of_numpy(tmp_path: Path) -> None:
     five, one, two, late = np.int64(5), np.float32(1.0), np.int64(2), np.str_("late")
     ids: Any = np.array([3, 5])
     bandit = Bandit(LinUCB(), arms=ids, features=1)
+    bandit.learn([1.0], arm=3, reward=0.0)
     bandit.learn(np.float32([1.0]), arm=five, reward=one)  # type: ignore[arg-type]  # numpy's numbers
     bandit.add_arm(late)
     bandit.save(tmp_path / "b")
@@ -61,6 +63,7 @@ def test_ids_and_numbers_may_be_those_of_numpy(tmp_path: Path) -> None:
 
 def test_eligible_restricts_a_call_and_keeps_its_order() -> None:
     bandit = Bandit(LinUCB(), arms=["a", "b", "c"], features=1)
+    bandit.learn([1.0], arm="a", reward=0.0)
     bandit.learn([1.0], arm="b", reward=1.0)
     all_arms = bandit.decide([1.0])
     assert all_arms.arm == "b"
@@ -189,6 +192,7 @@ def test_a_deterministic_policy_without_a_floor_has_no_propensity() -> None:
 def test_a_floor_gives_true_propensities() -> None:
     """The best of four arms has 1 − ε + ε/4, the others ε/4, and arms are played as often."""
     bandit = Bandit(LinUCB(exploration=0.0), arms=4, features=1, floor=0.4, seed=3)
+    bandit.learn([1.0], arm=0, reward=0.0)
     bandit.learn([1.0], arm=2, reward=1.0)
     decision = bandit.decide([1.0])
     assert decision.probabilities is not None
@@ -205,6 +209,7 @@ def test_uniform_and_epsilon_greedy_know_their_propensities() -> None:
     assert Bandit(Uniform(), arms=4, features=1).decide([1.0]).propensity == 0.25
     bandit = Bandit(EpsilonGreedy(epsilon=0.2), arms=4, features=1)
     for _ in range(20):
+        bandit.learn([1.0], arm=0, reward=0.0)
         bandit.learn([1.0], arm=1, reward=1.0)
     probabilities = bandit.decide([1.0]).probabilities
     assert probabilities is not None

@@ -237,7 +237,7 @@ def test_the_error_on_the_screen_is_the_one_of_the_report(tmp_path: Path) -> Non
 def test_a_picture_of_another_run_is_not_overwritten(tmp_path: Path) -> None:
     command = ["run", "--dataset", "digits", "--seeds", "1", "--executor", "serial"]
     names = {"50": "digits.png", "60": "digits-2.png", "70": "digits-3.png"}
-    pictures = {}
+    pictures: dict[str, bytes] = {}
     for rounds, name in [*names.items(), *names.items()]:  # the second time, nothing is new
         options = ["--rounds", rounds, "--policy", "lin-ucb", "--out", str(tmp_path)]
         result = CliRunner().invoke(app, [*command, *options])

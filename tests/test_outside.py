@@ -44,7 +44,7 @@ class Mine(ModelPolicy):
         return self.model
 
     def index(self, state, contexts, rng):
-        mean, norm_squared, _ = self.model.estimates(state, contexts)
+        mean, norm_squared = self.model.estimates(state, contexts)
         return mean + FACTOR * self.weight * np.sqrt(norm_squared)
 
 

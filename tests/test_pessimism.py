@@ -16,6 +16,7 @@ from rbmle import (
     NeuralRBMLEGA,
     NeuralRBMLEPC,
     Regression,
+    Ridge,
 )
 from rbmle.cli import app
 from rbmle.core.errors import SettingError
@@ -34,7 +35,7 @@ ONLINE = {"it_learns": "a pessimist plays what it knows"}
 
 def test_the_index_of_a_linear_pessimist_by_hand() -> None:
     # V = 1 + 3 · 1² = 4, θ̂ = 3/4; θ̂ − ½ α/V with α = 0.5 √4 = 1; an arm without data has V = 1
-    policy = LinRBMLE(bias=-0.5, growth=Power())
+    policy = LinRBMLE(bias=-0.5, growth=Power(), model=Ridge(is_standardised=False))
     bandit = Bandit(policy, arms=2, features=1)
     bandit.partial_fit(np.ones((3, 1)), [0, 0, 0], [1.0, 1.0, 1.0])
     np.testing.assert_allclose(bandit.decide([1.0]).indices, [3 / 4 - 1 / 8, -1 / 2])

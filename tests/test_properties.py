@@ -50,10 +50,11 @@ def test_a_number_that_is_none_is_always_found(X: np.ndarray, data: some.DataObj
 def test_arms_keep_their_ids_through_everything(
     arms: list[str | int], data: some.DataObject
 ) -> None:
-    bandit = Bandit(LinUCB(), arms=arms, features=1)
+    bandit = Bandit(LinUCB(exploration=0.1), arms=arms, features=1)
     favourite = data.draw(some.sampled_from(arms))
     for _ in range(3):
         bandit.learn([1.0], arm=favourite, reward=1.0)
+        bandit.learn([1.0], arm=next((a for a in arms if a != favourite), favourite), reward=0.0)
     assert bandit.decide([1.0]).arm == favourite
     shuffled = data.draw(some.permutations(arms))
     assert bandit.decide([1.0], eligible=shuffled).arm == favourite

@@ -21,7 +21,7 @@ class Honest:
         return self.model.init(blocks, features, rng)
 
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
-        mean, norm, _ = self.model.estimates(state, contexts)
+        mean, norm = self.model.estimates(state, contexts)
         return mean + 0.1 * np.sqrt(norm)
 
     def update(self, state: RidgeState, seen: Observation, rng: np.random.Generator) -> None:
@@ -111,6 +111,16 @@ class SeparatesTwins(Honest):
 
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         return Honest.index(self, state, contexts, rng) + 0.01 * rng.normal(size=len(contexts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundsItsEstimate(Honest):
+    """Takes rewards to be between −1 and 1, whatever it says: costs in cents all look alike."""
+
+    standardises: ClassVar[bool] = True
+
+    def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        return np.clip(self.model.predict(state, contexts), -1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +274,7 @@ LIARS: tuple[tuple[str, Any, type[Bandit]], ...] = (
     ("a_copied_state_goes_its_own_way", SharesItsState(), Bandit),
     ("a_snapshot_decides_as_its_original", DecidesWithTooLittle(), Bandit),
     ("a_batch_is_learned_as_its_observations_one_by_one", LearnsBatchesBackwards(), Bandit),
+    ("units_of_rewards_do_not_matter", BoundsItsEstimate(), Bandit),
     ("repr_rebuilds_the_policy", HidesASetting(boldness=1.0), Bandit),
     ("it_learns", NeverLearns(), Bandit),
     ("the_largest_rewards_leave_the_index_finite", ExponentiatesRewards(), Bandit),

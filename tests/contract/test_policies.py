@@ -26,7 +26,8 @@ from rbmle import (
     Ridge,
 )
 from rbmle.classical import KLUCB, RBMLE, UCB1, BetaTS, GaussianTS
-from rbmle.core.policy import Policy
+from rbmle.core.policy import LARGEST_REWARD, Policy, StandardisesRewards, has, limits_of
+from rbmle.policies.uniform import Uniform
 from rbmle.testing import check_policy, policy_checks
 from rbmle.testing.promises import PROMISES
 from tests.contract.counterexamples import LIARS, Crashes, Honest, NeverLearns
@@ -89,7 +90,6 @@ DIVERGES = (
 )
 FULL_BATCH = {
     "index_is_finite_for_large_small_and_zero_contexts": DIVERGES,
-    "the_largest_rewards_leave_the_index_finite": DIVERGES,
 }
 EXCUSED = {
     **{name: {"it_learns": "which arm is right depends on contexts"} for name in CLASSICAL},
@@ -98,6 +98,14 @@ EXCUSED = {
     "ga, full batch, standard start": FULL_BATCH,
     "ga, full batch from the start, paired": FULL_BATCH,
 }
+
+
+def test_every_policy_without_a_range_of_rewards_standardises_them() -> None:
+    for name, policy in REGISTERED.items():
+        has_a_range = limits_of(policy)[1] < LARGEST_REWARD
+        is_indifferent = isinstance(policy, Uniform)
+        standardises = policy.standardises if has(policy, StandardisesRewards) else False
+        assert has_a_range or is_indifferent or standardises, name
 
 
 @pytest.mark.parametrize("promise", NAMES)

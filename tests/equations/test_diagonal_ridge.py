@@ -21,7 +21,8 @@ def diagonal(policy: Any) -> Any:
 
 
 def test_two_observations_by_hand() -> None:
-    bandit = Bandit(diagonal(LinUCB(exploration=2.0)), arms=1, features=2)
+    model = Ridge(is_standardised=False)
+    bandit = Bandit(diagonal(LinUCB(exploration=2.0, model=model)), arms=1, features=2)
     bandit.learn([1.0, 2.0], arm=0, reward=3.0)
     # V = I: q = 5, so θ̂ = 3/6 (1, 2); V⁻¹ = I − xxᵀ/6, of which the diagonal is kept
     np.testing.assert_allclose(bandit.state.theta[0], [0.5, 1.0], rtol=1e-12)
@@ -45,6 +46,7 @@ def test_one_logistic_observation_by_hand() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=NAMES)
 def test_it_is_exact_where_each_context_has_one_feature(policy: Any) -> None:
+    policy = replace(policy, model=replace(policy.model, is_standardised=False))  # no constant
     full, ours = Bandit(policy, arms=2, features=3), Bandit(diagonal(policy), arms=2, features=3)
     rng = np.random.default_rng(0)
     for _ in range(60):
@@ -61,7 +63,7 @@ def test_it_is_exact_where_each_context_has_one_feature(policy: Any) -> None:
 
 
 def test_draws_have_the_variance_of_the_model_and_share_theta_in_a_block() -> None:
-    policy = LinTS(model=Ridge(precision="diagonal"), exploration=0.5)
+    policy = LinTS(model=Ridge(is_standardised=False, precision="diagonal"), exploration=0.5)
     bandit = Bandit(policy, features=4, encoding="per-arm")
     rng = np.random.default_rng(1)
     for x in rng.normal(size=(20, 4)):

@@ -18,7 +18,7 @@ PLACES = 2.0**-17 + 1e-8  # half of the last place that z has, and what differen
 @pytest.mark.parametrize("start", ["standard", "paired"])
 def test_the_gradient_by_the_features_is_that_of_differences(depth: int, start: str) -> None:
     network = double(width=6, depth=depth, start=start)
-    policy = EENet(model=Regression(network=network))
+    policy = EENet(model=Regression(is_standardised=False, network=network))
     state = policy.init(3, 4, rng())
     state.exploit.net = net_of(network, 3, 4)
     x = rng(5).normal(size=4)
@@ -38,7 +38,7 @@ def test_the_gradient_by_the_features_is_that_of_differences(depth: int, start: 
 
 def test_rows_that_owe_a_pull_are_read_as_if_they_had_been_pulled() -> None:
     network = double(width=4)
-    policy = EENet(model=Regression(network=network))
+    policy = EENet(model=Regression(is_standardised=False, network=network))
     state = policy.init(1, 2, rng())
     state.exploit.net = net = net_of(network, 1, 2)
     net.clock[0] = np.log(0.5)  # half of θ − θ₀ is left
@@ -53,7 +53,7 @@ def test_rows_that_owe_a_pull_are_read_as_if_they_had_been_pulled() -> None:
 
 def test_features_that_a_context_does_not_have_are_left_out() -> None:
     """Of x = (0, 3, 0, 0), n = 1: both halves have one entry, ±1 and 1."""
-    policy = EENet(model=Regression(network=double()))
+    policy = EENet(model=Regression(is_standardised=False, network=double()))
     state = policy.init(1, 4, rng())
     _, z = policy.learner.gradients(state, context([0.0, 3.0, 0.0, 0.0]))
     (found,) = z.dense()
@@ -65,9 +65,14 @@ def test_features_that_a_context_does_not_have_are_left_out() -> None:
 def test_the_second_network_is_fitted_to_what_the_first_left_before_it_learned(
     likelihood: Bernoulli | None,
 ) -> None:
-    model = Regression(network=double(), training=Replay(steps=10))
+    model = Regression(is_standardised=False, network=double(), training=Replay(steps=10))
     if likelihood is not None:
-        model = Regression(network=double(), training=Replay(steps=10), likelihood=likelihood)
+        model = Regression(
+            is_standardised=False,
+            network=double(),
+            training=Replay(steps=10),
+            likelihood=likelihood,
+        )
     policy = EENet(model=model)
     state = policy.init(1, 2, rng())
     for t in range(5):
@@ -81,7 +86,7 @@ def test_the_second_network_is_fitted_to_what_the_first_left_before_it_learned(
 
 
 def test_the_index_is_the_sum_of_both_networks() -> None:
-    policy = EENet(exploration=2.0, model=Regression(network=double()))
+    policy = EENet(exploration=2.0, model=Regression(is_standardised=False, network=double()))
     state = trained(policy)
     X = rng(8).normal(size=(4, 2))
     first, second = policy.learner.estimates(state, rows(X))

@@ -42,7 +42,8 @@ def test_the_index_on_numbers_a_hand_can_check() -> None:
     """
     training = Replay(steps=0, average=0.0)  # the network stays as it is
     policy = NeuralLinUCB(
-        exploration=1.0, model=Regression(network=double(width=2), training=training)
+        exploration=1.0,
+        model=Regression(is_standardised=False, network=double(width=2), training=training),
     )
     state = policy.init(1, 2, rng())
     state.regression.net.theta.first[:] = [[1.0, 0.0], [0.0, 2.0]]
@@ -87,7 +88,7 @@ def test_settings_out_of_range_are_refused() -> None:
 
 def learned(rounds: int) -> tuple[NeuralLinUCB, LastLayerState, np.ndarray, np.ndarray]:
     """Return a policy that has learned some rounds, its state, and what it learned."""
-    model = Regression(network=double(), training=Replay(steps=20))
+    model = Regression(is_standardised=False, network=double(), training=Replay(steps=20))
     policy = NeuralLinUCB(exploration=GAMMA, ridge=RIDGE, model=model)
     state = policy.init(1, 3, rng())
     X, r = rng(1).normal(size=(rounds, 3)), rng(2).random(rounds)

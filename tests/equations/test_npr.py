@@ -10,7 +10,7 @@ from rbmle.engine.redrawing import redraw
 from rbmle.models.held_noise import HeldNoiseState
 from tests.samples import context, double, rng
 
-SMALL = Regression(network=double(), training=Replay(steps=5))
+SMALL = Regression(is_standardised=False, network=double(), training=Replay(steps=5))
 
 
 def test_a_redrawn_reward_is_the_reward_and_normal_noise() -> None:
@@ -45,7 +45,9 @@ def test_rewards_are_remembered_as_they_came() -> None:
 @pytest.mark.parametrize("keep", ["window", "reservoir"])
 def test_a_bounded_memory_keeps_each_reward_beside_its_perturbation(keep: str) -> None:
     memory = Memory(keep=keep, size=20)  # type: ignore[arg-type]  # one of the two
-    policy = NPR(exploration=1e-6, model=Regression(network=double(), memory=memory))
+    policy = NPR(
+        exploration=1e-6, model=Regression(is_standardised=False, network=double(), memory=memory)
+    )
     state = played(policy, 90)
     history = state.regression.history
     np.testing.assert_allclose(history.rewards[:20], state.rewards[:20], atol=1e-5)
@@ -56,7 +58,9 @@ def test_the_network_follows_perturbations_that_are_held() -> None:
     """One context: f is the mean of the perturbed rewards, which is off that of the rewards by ν/√n."""
     training = FullBatch(steps=200, rate=0.1)
     policy = NPR(
-        exploration=2.0, redraws=0, model=Regression(network=double(), training=training, alarm=0.0)
+        exploration=2.0,
+        redraws=0,
+        model=Regression(is_standardised=False, network=double(), training=training, alarm=0.0),
     )
     state = policy.init(1, 2, rng())
     for t in range(12):

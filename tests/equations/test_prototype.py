@@ -18,7 +18,7 @@ ARMS, ALPHA, RIDGE = 3, 0.05, 1.0
 X, BLOCKS = rng(1).normal(size=(9, 2)), [0, 1, 2] * 3
 R: list[float] = rng(2).normal(size=9).tolist()
 CONTEXTS = disjoint(np.array([0.5, -1.0]), np.arange(ARMS), 2)
-MODEL = Regression(network=double(width=4), ridge=RIDGE)
+MODEL = Regression(is_standardised=False, network=double(width=4), ridge=RIDGE)
 
 
 @pytest.mark.parametrize("arm", range(ARMS))
@@ -71,7 +71,9 @@ def test_the_arm_of_the_joint_maximiser_is_that_of_the_largest_index(seed: int) 
 
 def test_a_copy_without_debts_has_the_values_of_the_network() -> None:
     """Rows of W_1 owe the ridge's pull until they are touched."""
-    model = Regression(network=double(width=4), ridge=0.3, training=Replay(average=0))
+    model = Regression(
+        is_standardised=False, network=double(width=4), ridge=0.3, training=Replay(average=0)
+    )
     state = model.init(ARMS, 2, rng())
     for t, (x, r) in enumerate(zip(X, R, strict=True)):
         seen = Observation(context=context(x, min(t, 2)), reward=r)

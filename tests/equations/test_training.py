@@ -19,7 +19,7 @@ from tests.samples import context, double, flat, learned, rng, rows, slow_gradie
 
 X = np.array([[1.0, 0.5], [-1.0, 2.0], [0.3, 0.3]])
 R = [1.0, 0.0, 0.5]
-FIT = Regression(training=FullBatch(steps=1)).fit
+FIT = Regression(is_standardised=False, training=FullBatch(steps=1)).fit
 
 
 def test_a_full_step_on_numbers_a_hand_can_check() -> None:
@@ -32,7 +32,7 @@ def test_a_full_step_on_numbers_a_hand_can_check() -> None:
         part[:] = start[:] = 0
     net.theta.first[:], net.theta.output[:] = 1.0, 0.5
     net = net._replace(biased=0.0)
-    model = Regression(network=double(width=1), ridge=0.1)
+    model = Regression(is_standardised=False, network=double(width=1), ridge=0.1)
     history = learned(model, np.array([[2.0]]), [1.0]).history
     mean = scalar(Gaussian.mean)
     full_batch(net, history.samples, FIT._replace(rate=0.5, ridge=0.1, mean=mean), no_bias(net))
@@ -47,7 +47,12 @@ def test_a_full_step_follows_the_gradient_of_the_biased_likelihood(
     likelihood: Likelihood, alpha: float, depth: int
 ) -> None:
     """θ ← θ + η ∇{ℓ_λ + α f(x_a)}, with the gradient by finite differences of f."""
-    model = Regression(network=double(width=4, depth=depth), likelihood=likelihood, ridge=0.2)
+    model = Regression(
+        is_standardised=False,
+        network=double(width=4, depth=depth),
+        likelihood=likelihood,
+        ridge=0.2,
+    )
     state = learned(model, X, R)
     net, history, network = state.net, state.history, model.network
     for part in net.theta:
@@ -65,7 +70,12 @@ def test_a_full_step_follows_the_gradient_of_the_biased_likelihood(
 
 def test_a_replay_step_is_a_step_on_the_newest_sample() -> None:
     """J = 1: θ ← θ₀ + η (r − f) g/(1 + η b″ ‖g‖²) with b″ = 1, and then the pull: the step/(1 + ηλ/n)."""
-    model = Regression(network=double(width=4), training=Replay(steps=1, rate=0.3), ridge=0.2)
+    model = Regression(
+        is_standardised=False,
+        network=double(width=4),
+        training=Replay(steps=1, rate=0.3),
+        ridge=0.2,
+    )
     state = model.init(1, 2, rng())
     g = slow_gradient(model.network, state.net, context(X[0]))[0]
     f, theta = model.predict(state, context(X[0]))[0], flat(state.net.theta)
@@ -86,7 +96,12 @@ def test_a_replay_step_is_a_step_on_the_newest_sample() -> None:
 def test_the_pull_of_a_round_shrinks_the_way_to_the_start() -> None:
     """With a rate for the pull alone (reward = f), θ − θ₀ ← (1 + ηλ/n)⁻ᴶ (θ − θ₀); rows of W_1 follow
     when a context touches them, and are read as if they had."""
-    model = Regression(network=double(width=4), training=Replay(steps=10, rate=0.3), ridge=0.5)
+    model = Regression(
+        is_standardised=False,
+        network=double(width=4),
+        training=Replay(steps=10, rate=0.3),
+        ridge=0.5,
+    )
     state = learned(model, X, R)
     net = state.net
     away = 0.2 * rng(4).normal(size=flat(net.theta).size)
@@ -110,6 +125,7 @@ def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likel
     data = rng(7).normal(size=(12, 3))
     rewards = (data[:, 0] > 0).astype(float)
     full = Regression(
+        is_standardised=False,
         network=double(width=8),
         likelihood=likelihood,
         ridge=2.0,
@@ -118,6 +134,7 @@ def test_replay_and_full_batch_agree_where_both_have_converged(likelihood: Likel
     state = learned(full, data, rewards.tolist())
     full.training.fit(state, full.fit, np.uint64(0))
     replayed = Regression(
+        is_standardised=False,
         network=double(width=8),
         likelihood=likelihood,
         ridge=2.0,
@@ -258,7 +275,9 @@ def test_an_average_is_a_share_of_the_rounds(average: float) -> None:
 
 
 def test_full_batch_from_the_start_forgets_where_it_was() -> None:
-    cold = Regression(network=double(), training=FullBatch(steps=5, rate=0.1, warm=False))
+    cold = Regression(
+        is_standardised=False, network=double(), training=FullBatch(steps=5, rate=0.1, warm=False)
+    )
     state = learned(cold, X, R)
     for _ in range(3):
         cold.training.fit(state, cold.fit, np.uint64(0))
@@ -274,7 +293,9 @@ def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(
     training: Replay | FullBatch,
 ) -> None:
     """Trained to the end, the network gives r + ε, the same ε however often a sample is visited."""
-    model = Regression(network=double(width=30), ridge=1e-6, training=training)
+    model = Regression(
+        is_standardised=False, network=double(width=30), ridge=1e-6, training=training
+    )
     fits = []
     for key in (1, 1, 2):
         state = learned(model, X, R)
@@ -294,7 +315,7 @@ def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(
 @pytest.mark.parametrize("training", [Replay(steps=300, rate=0.2), FullBatch(steps=300, rate=0.2)])
 def test_a_share_of_the_history_is_all_that_a_network_sees(training: Replay | FullBatch) -> None:
     """With a key that leaves the second sample out, its reward changes nothing."""
-    model = Regression(network=double(), training=training)
+    model = Regression(is_standardised=False, network=double(), training=training)
     from rbmle.engine.replay import kept
 
     seen = np.zeros(3, bool)
@@ -316,7 +337,7 @@ def _kept(kept, key: int, out: np.ndarray) -> list[bool]:  # type: ignore[no-unt
 def averaged(average: float, steps: int = 3) -> Regression:
     """Return a model with a ridge so strong that each step is worth a pull."""
     training = Replay(steps=steps, rate=0.05, average=average)
-    return Regression(network=double(width=4), ridge=2.0, training=training)
+    return Regression(is_standardised=False, network=double(width=4), ridge=2.0, training=training)
 
 
 def play(model: Regression, state: RegressionState, t: int) -> tuple[Contexts, float]:

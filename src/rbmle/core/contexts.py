@@ -69,6 +69,33 @@ def every_in_blocks(contexts: Contexts, blocks: np.ndarray) -> Contexts:
     return Contexts(rows=rows, features=contexts.features)
 
 
+def with_constant(contexts: Contexts) -> Contexts:
+    """Return contexts with one more feature, which is 1.
+
+    >>> with_constant(per_arm([[2.0, 3.0], [0.0, 4.0]], 2)).dense()
+    array([[2., 3., 1.],
+           [0., 4., 1.]])
+    """
+    starts, lengths, blocks, indices, values = contexts.rows
+    features = contexts.features
+    if len(starts) > 0 and (starts == starts[0]).all() and (lengths == lengths[0]).all():
+        entries = slice(starts[0], starts[0] + lengths[0])  # one vector for all
+        indices = np.append(indices[entries], np.int32(features))
+        values = np.append(values[entries], values.dtype.type(1))
+        rows = Rows(np.zeros_like(starts), lengths + 1, blocks, indices, values)
+        return Contexts(rows=rows, features=features + 1)
+    ends = np.cumsum(lengths)
+    at = np.repeat(starts - (ends - lengths), lengths) + np.arange(lengths.sum())
+    rows = Rows(
+        _starts(lengths + 1),
+        lengths + 1,
+        blocks,
+        np.insert(indices[at], ends, features).astype(np.int32, copy=False),
+        np.insert(values[at], ends, 1),
+    )
+    return Contexts(rows=rows, features=features + 1)
+
+
 def stacked(several: Sequence[Contexts]) -> Contexts:
     """Return the rows of several contexts as those of one."""
     starts, lengths, blocks, indices, values = zip(*(one.rows for one in several), strict=True)

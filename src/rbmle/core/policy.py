@@ -94,6 +94,18 @@ class LimitsRewards(Protocol):
         ...
 
 
+class StandardisesRewards(Protocol):
+    """A policy that may learn rewards less their mean, in units of their deviation.
+
+    If it does, its choices do not depend on the unit or the offset of rewards.
+    """
+
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        ...
+
+
 class LearnsBatches(Protocol):
     """A policy that learns many observations at once, and need not fit to each of them."""
 

@@ -101,6 +101,7 @@ def biased_ascent(
     worth: float,
     reach: float,
     least: float,
+    offsets: Float[np.ndarray, " arms"],
     bias_weights: Float[np.ndarray, " arms"],
     pull_weights: Float[np.ndarray, " arms"],
     key: np.uint64,
@@ -109,7 +110,8 @@ def biased_ascent(
 ) -> None:
     """Write f(x_a; θ̃_a), and by how much ℓ_λ at θ̃_a differs from ℓ_λ at the base, for every arm.
 
-    An index is the first plus `worth` times the second, which is never above 0. A step along the bias β
+    An index is the first plus `worth` times the second, which is never above 0, plus what `offsets` says
+    that the arm has from elsewhere; neither number includes it. A step along the bias β
     raises f(x_a) by ηβ‖g‖²/(1 + ηβ‖g‖²) at most, to first order. As gradients grow on the way, an index is
     at most f(x_a; θ̂) + R (`reach` + R), with R the sum of these rises. Arms take their turns by this bound,
     the largest first, until it is below the index of an arm that was played: no other arm can win. Those have
@@ -141,8 +143,8 @@ def biased_ascent(
         f, norm = differentiated(net, contexts, a, h, delta)
         rise = fit.rate * bias_weights[a] * norm
         rises = steps * rise / (1.0 + rise)
-        bounds[a] = at_least(f, least, fit.mean) + rises * (reach + rises)
-        estimates[a], gains[a] = bounds[a], 0.0
+        estimates[a] = at_least(f, least, fit.mean) + rises * (reach + rises)
+        bounds[a], gains[a] = estimates[a] + offsets[a], 0.0
     order = np.argsort(-bounds)
     bar = -np.inf  # the largest index so far of an arm that was played
     for a in order:
@@ -159,7 +161,7 @@ def biased_ascent(
                 bits = mix(mix(key, block), j)
                 at = past.member_starts[block] + below(bits, member_counts[block])
                 picks[j] = past.members[at]
-                rewards[j + 1] = past.rewards[picks[j]]
+                rewards[j + 1] = (past.rewards[picks[j]] - fit.centre) * fit.gain
             used = include(net, rows, picks[:count], rows, is_pulled, span, used, FIRST_SAMPLE)
             twin = local_copy(span.net)
             biased_steps(twin, samples, fit, 0.0, pull_of_step, used)
@@ -182,4 +184,5 @@ def biased_ascent(
         # No more than its bound, so that arms with equal contexts are treated alike; and not by an arm that was
         # never played, so that a new one leaves the indices of the others as they were.
         if count > 0:
-            bar = max(bar, min(bounds[a], estimates[a] + worth * gains[a]))
+            index = estimates[a] + worth * gains[a] + offsets[a]
+            bar = max(bar, min(bounds[a], index))

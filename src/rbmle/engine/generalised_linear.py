@@ -48,6 +48,7 @@ def generalised_update(
     alarm: float,
     F: Float[np.ndarray, "blocks features features"],
     theta: Float[np.ndarray, "blocks features"],
+    ones: Float[np.ndarray, "blocks features"],
     watch: Watch,
 ) -> int:
     """θ̂ ← argmax_θ { r θᵀx − b(θᵀx) − ½ ‖θ − θ̂‖²_H }, then H ← H + b″(θ̂ᵀx) xxᵀ, one context after the other.
@@ -88,6 +89,7 @@ def diagonal_generalised_update(
     alarm: float,
     F: Float[np.ndarray, "blocks features"],
     theta: Float[np.ndarray, "blocks features"],
+    ones: Float[np.ndarray, "blocks features"],
     watch: Watch,
 ) -> int:
     """As `generalised_update`, from a diagonal H⁻¹ to the diagonal of the new one."""
@@ -98,7 +100,7 @@ def diagonal_generalised_update(
         q = project_diagonal(F, rows, n)
         z = mode(mean, before, q, rewards[n])
         rest = rewards[n] - call_scalar(mean, z)
-        move_diagonal(F, theta, rows, n, rest, curvature(mean, z), q)
+        move_diagonal(F, theta, ones, rows, n, rest, 0.0, curvature(mean, z), q)
         if notice_one(watch, rewards[n], call_scalar(mean, before), alarm):
             return n + 1
     return rewards.shape[0]

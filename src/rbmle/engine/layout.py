@@ -90,7 +90,7 @@ class Arrivals(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """J steps on ℓ_λ, and what is seen of the history: rewards with noise, and a share of them."""
+    """J steps on ℓ_λ, and what is seen of the history: rewards in other units, with noise, a share of them."""
 
     steps: int  # J
     rate: float  # η
@@ -100,6 +100,9 @@ class Fit(NamedTuple):
     share: float
     share_key: np.uint64  # which share
     alarm: float  # see `notice`
+    is_standardised: bool  # the network learns (r − centre) · gain; see `units_of`
+    centre: float
+    gain: float
 
 
 class Push(NamedTuple):

@@ -173,7 +173,7 @@ def replay(
         if i < 0:
             continue
         settle(net, rows, i)
-        reward = past.rewards[i]
+        reward = (past.rewards[i] - fit.centre) * fit.gain
         if fit.noise > 0.0:
             reward += fit.noise * normal(key, -1 - serials[i])
         ascend(net, rows, i, past.squares[i], reward, fit.mean, fit.rate, h, delta)

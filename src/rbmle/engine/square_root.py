@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from rbmle.core.types import Rows
 from rbmle.engine.compiled import inlined, kernel, part
-from rbmle.engine.watching import Watch, notice
+from rbmle.engine.watching import Watch, notice, units_of
 
 notice_one = part(notice)
 
@@ -35,21 +35,31 @@ def project(
     return total
 
 
+@inlined
+def linear_value(theta: Float[np.ndarray, "blocks features"], rows: Rows, i: int) -> float:
+    """Return θᵀx_i; 0 if θ has no blocks."""
+    total = 0.0
+    if theta.shape[0] > 0:
+        for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+            total += rows.values[k] * theta[rows.blocks[i], rows.indices[k]]
+    return total
+
+
 @kernel
 def ridge_estimates(
     F: Float[np.ndarray, "blocks features features"],
     theta: Float[np.ndarray, "blocks features"],
+    ones: Float[np.ndarray, "blocks features"],
     rows: Rows,
+    centre: float,
+    gain: float,
     means: Float[np.ndarray, " n"],
     norms: Float[np.ndarray, " n"],
     projections: Float[np.ndarray, "n features"],
 ) -> None:
-    """Write θ̂ᵀx_i, ‖x_i‖²_{V⁻¹} and Fᵀx_i for every context."""
+    """Write θ̂ᵀx_i for rewards (r − centre) · gain, ‖x_i‖²_{V⁻¹} and Fᵀx_i for every context."""
     for i in range(rows.blocks.shape[0]):
-        mean = 0.0
-        for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
-            mean += rows.values[k] * theta[rows.blocks[i], rows.indices[k]]
-        means[i] = mean
+        means[i] = (linear_value(theta, rows, i) - centre * linear_value(ones, rows, i)) * gain
         norms[i] = project(F, rows, i, projections[i])
 
 
@@ -61,10 +71,13 @@ def ridge_update(
     alarm: float,
     F: Float[np.ndarray, "blocks features features"],
     theta: Float[np.ndarray, "blocks features"],
+    ones: Float[np.ndarray, "blocks features"],
     watch: Watch,
 ) -> int:
-    """V ← V + xxᵀ and θ̂ ← V⁻¹ Σ r x for each context and its reward, one after the other.
+    """V ← V + xxᵀ, θ̂ ← V⁻¹ Σ r x and ones ← V⁻¹ Σ x for each context and its reward, one after the other.
 
+    θ̂ is linear in the rewards: that of all (r − c) · g is (θ̂ − c · ones) · g, whatever c and g become
+    later. `ones` has no blocks where rewards are learned as they are.
     By Potter's form: F ← F − (F v) vᵀ/(s + √s), with v = Fᵀx and s = 1 + ‖v‖². From `begin` on; return n,
     or what comes after an observation that set off the alarm.
     """
@@ -73,18 +86,23 @@ def ridge_update(
     for n in range(begin, rewards.shape[0]):
         block = rows.blocks[n]
         s = 1.0 + project(F, rows, n, v)
-        error = rewards[n]
-        for k in range(rows.starts[n], rows.starts[n] + rows.lengths[n]):
-            error -= rows.values[k] * theta[block, rows.indices[k]]
+        error = rewards[n] - linear_value(theta, rows, n)
+        centre, rest = 0.0, 0.0
+        if ones.shape[0] > 0:
+            centre = units_of(watch)[0]
+            rest = 1.0 - linear_value(ones, rows, n)
+        expected = rewards[n] - error + centre * rest
         for i in range(d):
             u = 0.0
             for j in range(d):
                 u += F[block, i, j] * v[j]
             theta[block, i] += u * error / s  # V⁻¹x · (r − θ̂ᵀx)/(1 + ‖x‖²_{V⁻¹})
+            if ones.shape[0] > 0:
+                ones[block, i] += u * rest / s
             u /= s + math.sqrt(s)
             for j in range(d):
                 F[block, i, j] -= u * v[j]
-        if notice_one(watch, rewards[n], rewards[n] - error, alarm):
+        if notice_one(watch, rewards[n], expected, alarm):
             return n + 1
     return rewards.shape[0]
 
@@ -103,18 +121,25 @@ def project_diagonal(F: Float[np.ndarray, "blocks features"], rows: Rows, i: int
 def move_diagonal(
     F: Float[np.ndarray, "blocks features"],
     theta: Float[np.ndarray, "blocks features"],
+    ones: Float[np.ndarray, "blocks features"],
     rows: Rows,
     i: int,
     rest: float,
+    rest_of_one: float,
     weight: float,
     q: float,
 ) -> None:
-    """θ̂ ← θ̂ + rest · V⁻¹x_i, then V⁻¹ ← the diagonal of (V + weight · x_i x_iᵀ)⁻¹, with q = ‖x_i‖²_{V⁻¹}."""
+    """θ̂ ← θ̂ + rest · V⁻¹x_i, then V⁻¹ ← the diagonal of (V + weight · x_i x_iᵀ)⁻¹, with q = ‖x_i‖²_{V⁻¹}.
+
+    `ones` moves as θ̂ does, if it has any blocks.
+    """
     block, share = rows.blocks[i], weight / (1.0 + weight * q)
     for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
         j = rows.indices[k]
         v = rows.values[k] * F[block, j]
         theta[block, j] += F[block, j] * v * rest
+        if ones.shape[0] > 0:
+            ones[block, j] += F[block, j] * v * rest_of_one
         F[block, j] *= math.sqrt(1.0 - share * v * v)  # v² ≤ q
 
 
@@ -122,16 +147,16 @@ def move_diagonal(
 def diagonal_ridge_estimates(
     F: Float[np.ndarray, "blocks features"],
     theta: Float[np.ndarray, "blocks features"],
+    ones: Float[np.ndarray, "blocks features"],
     rows: Rows,
+    centre: float,
+    gain: float,
     means: Float[np.ndarray, " n"],
     norms: Float[np.ndarray, " n"],
 ) -> None:
-    """Write θ̂ᵀx_i and ‖x_i‖²_{V⁻¹} for every context, for a diagonal V."""
+    """Write θ̂ᵀx_i for rewards (r − centre) · gain, and ‖x_i‖²_{V⁻¹}, for every context, for a diagonal V."""
     for i in range(rows.blocks.shape[0]):
-        mean = 0.0
-        for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
-            mean += rows.values[k] * theta[rows.blocks[i], rows.indices[k]]
-        means[i] = mean
+        means[i] = (linear_value(theta, rows, i) - centre * linear_value(ones, rows, i)) * gain
         norms[i] = project_diagonal(F, rows, i)
 
 
@@ -143,6 +168,7 @@ def diagonal_ridge_update(
     alarm: float,
     F: Float[np.ndarray, "blocks features"],
     theta: Float[np.ndarray, "blocks features"],
+    ones: Float[np.ndarray, "blocks features"],
     watch: Watch,
 ) -> int:
     """Learn as `ridge_update` does from a V that is diagonal, then keep only the diagonal of the new V⁻¹.
@@ -150,11 +176,13 @@ def diagonal_ridge_update(
     From `begin` on; return n, or what comes after an observation that set off the alarm.
     """
     for n in range(begin, rewards.shape[0]):
-        block, expected = rows.blocks[n], 0.0
-        for k in range(rows.starts[n], rows.starts[n] + rows.lengths[n]):
-            expected += rows.values[k] * theta[block, rows.indices[k]]
-        q = project_diagonal(F, rows, n)
-        move_diagonal(F, theta, rows, n, (rewards[n] - expected) / (1.0 + q), 1.0, q)
+        error, s = rewards[n] - linear_value(theta, rows, n), 1.0 + project_diagonal(F, rows, n)
+        centre, rest = 0.0, 0.0
+        if ones.shape[0] > 0:
+            centre = units_of(watch)[0]
+            rest = 1.0 - linear_value(ones, rows, n)
+        expected = rewards[n] - error + centre * rest
+        move_diagonal(F, theta, ones, rows, n, error / s, rest / s, 1.0, s - 1.0)
         if notice_one(watch, rewards[n], expected, alarm):
             return n + 1
     return rewards.shape[0]

@@ -36,7 +36,7 @@ class Everyday:
     >>> world = Everyday(family="clicks")
     >>> world.arms, world.features, world.delay
     (12, 17, 50)
-    >>> 0 < world.round(0, seed=0).means.min() < 0.3
+    >>> bool(0 < world.round(0, seed=0).means.min() < 0.3)
     True
     >>> Everyday(family="clicks", late=0).delay
     0

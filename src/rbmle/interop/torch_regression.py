@@ -19,7 +19,7 @@ from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.arm_ascent import ArmAscent
 from rbmle.models.history import History, Memory, usual_memory
 from rbmle.models.training import FullBatch
-from rbmle.models.watch import check_alarm, fresh_watch, observed
+from rbmle.models.watch import RAW, check_alarm, fresh_watch, observed, units
 
 TINY = 1e-30
 
@@ -73,6 +73,7 @@ class TorchRegression:
     training: Minibatch | FullBatch = field(default_factory=Minibatch)
     memory: Memory = field(default_factory=usual_memory)
     alarm: float = 40.0  # as of `Regression`
+    is_standardised: bool = True  # as of `Regression`
 
     def __post_init__(self) -> None:
         """Raise SettingError for a training of another kind, a ridge or an alarm out of range."""
@@ -102,28 +103,44 @@ class TorchRegression:
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> TorchState:
         """Return the network at θ₀ and an empty history."""
         history = History.empty(blocks, self.network.dtype)
-        return TorchState(net=self.network.init(blocks, features, rng), history=history)
+        watch = fresh_watch(self.standardises)
+        net = self.network.init(blocks, features, rng)
+        return TorchState(net=net, history=history, watch=watch)
+
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.is_standardised and isinstance(self.likelihood, Gaussian)
 
     def predict(self, state: TorchState, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context."""
+        """Return f(x; θ̂) for every context, in the units of rewards."""
+        return self.in_rewards(state.watch, self.scores(state, contexts))
+
+    def scores(self, state: TorchState, contexts: Contexts) -> Indices:
+        """Return f(x; θ̂) for every context, in the units in which rewards are learned."""
         return self.network.predict(state.net, contexts)
 
+    def in_rewards(self, watch: Watch, values: Indices) -> Indices:
+        """Return values that are in the units in which rewards are learned, in those in which rewards come."""
+        centre, gain = units(watch) if self.standardises else RAW
+        return centre + values / gain
+
     def expected(self, state: TorchState, contexts: Contexts) -> Indices:
-        """Return the expected reward b′(f(x; θ̂)) of every context."""
-        return _each(self.likelihood.mean, self.predict(state, contexts))
+        """Return the expected reward b′(f(x; θ̂)) of every context, in the units of learning."""
+        return _each(self.likelihood.mean, self.scores(state, contexts))
 
     def update_all(self, state: TorchState, batch: Batch) -> None:
         """Remember each observation, and fit to the history again if it is to be fitted."""
         self.learn(state, batch)
 
-    def learn(self, state: TorchState, batch: Batch, fit: None = None) -> bool:
-        """Do so; return whether all was forgotten on the way."""
-        is_anew = False
+    def learn(self, state: TorchState, batch: Batch, fit: None = None) -> list[int]:
+        """Do so; return after how many observations all was forgotten."""
+        restarts = []
         for i in range(len(batch)):
             seen, rng = batch.observation(i), batch.rng(i)
-            (hope,) = self.expected(state, seen.context)
+            (hope,) = self.in_rewards(state.watch, self.expected(state, seen.context))
             if notice(state.watch, seen.reward, float(hope), float(self.alarm)):
-                is_anew = True
+                restarts.append(i + 1)
                 batch.restarted(i, observed(state.watch))
                 self.restart(state)
                 continue
@@ -133,7 +150,7 @@ class TorchRegression:
                 is_cold = isinstance(training, FullBatch) and not training.warm
                 theta = net.start if is_cold else net.theta
                 net.theta[:] = self._climbed(state, theta, training.steps, training.rate, rng)
-        return is_anew
+        return restarts
 
     def ascend(
         self,
@@ -168,7 +185,7 @@ class TorchRegression:
         """Forget all, so that the state is that before any data, with the same θ₀."""
         state.net.theta[:] = state.net.start
         state.history = History.empty(state.net.blocks, self.network.dtype)
-        state.watch = fresh_watch()
+        state.watch = fresh_watch(self.standardises)
 
     def grow(self, state: TorchState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
@@ -214,7 +231,7 @@ class TorchRegression:
                 X = self.network.inputs(net, rows_at(history.rows, at))
                 X = X if x is None else torch.cat([X, x])
             f, pullback = torch.func.vjp(lambda th, X=X: self.network.f(net, th, X), point)
-            missed = history.rewards[at] - _each(self.likelihood.mean, _doubles(f)[: len(at)])
+            missed = self._learned(state, at) - _each(self.likelihood.mean, _doubles(f)[: len(at)])
             weights = missed * (history.count / max(len(at), 1))  # a sample stands for all
             pulls = weights if x is None else np.append(weights, alpha)
             (gradient,) = pullback(torch.from_numpy(pulls.astype(self.network.dtype)))
@@ -233,8 +250,13 @@ class TorchRegression:
         with torch.no_grad():
             f = _doubles(self.network.f(net, torch.from_numpy(theta), X))
         distance = ((theta - net.start).astype(np.float64) ** 2).sum()
-        explained = history.rewards[: history.count] * f - _each(self.likelihood.b, f)
+        explained = self._learned(state, slice(history.count)) * f - _each(self.likelihood.b, f)
         return float(explained.sum() - self.pull / 2 * distance)
+
+    def _learned(self, state: TorchState, at: Any) -> Float[np.ndarray, " n"]:
+        """Return some of the rewards, in the units in which they are learned."""
+        centre, gain = units(state.watch) if self.standardises else RAW
+        return (state.history.rewards[at] - centre) * gain
 
     def _rounded(self, seen: Observation) -> Observation:
         """Return an observation in the precision of the network."""

@@ -16,7 +16,7 @@ from rbmle.engine.layout import Bias, Fit, Parameters
 from rbmle.models.around import AroundRegression
 from rbmle.models.base import Ascends
 from rbmle.models.regression_state import RegressionState, no_walk, unmoved
-from rbmle.models.training import FullBatch
+from rbmle.models.training import FullBatch, in_units_of
 
 FEW = 64  # arms that all have their ascent; it is also that of the first ones among many
 MARGIN = 2.0
@@ -61,24 +61,28 @@ class Biased(AroundRegression):
         key: np.uint64,
         worth: float,
         least: float = -np.inf,
+        offsets: Indices | None = None,
     ) -> tuple[Indices, Indices]:
         """Return f(x_a; θ̃_a), and ℓ_λ(F_t; θ̃_a) − ℓ_λ(F_t; θ̂), or zeros if that is worth nothing.
 
-        An arm's index is the first plus `worth` times the second. With a `Replay` model, an f(x_a; θ̂) that
+        An arm's index is the first plus `worth` times the second, and what `offsets` says that it has from
+        elsewhere, which neither includes. With a `Replay` model, an f(x_a; θ̂) that
         promises less than `least` counts as that. Arms that cannot have the largest index may
         have an upper bound, and zero; where more than FEW arms share one block, a forecast of both, by which
         they are below the largest too, see `_pruned`.
         """
         if has(self.model, Ascends):
             return self.model.ascend(state, contexts, alpha, key, self.ascent)
+        offsets = np.zeros(len(contexts)) if offsets is None else offsets
         match self.model.training:
             case FullBatch() as training:
                 return self._full(state, contexts, alpha, training)
             case _ if len(contexts) > FEW and len(state.net.ages) == state.net.features:
-                return self._pruned(state, contexts, alpha, key, worth, least)
+                return self._pruned(state, contexts, alpha, key, worth, least, offsets)
             case _:
                 rows = self.model.network.rows(contexts)
-                return self._replayed(state, rows, alpha, key, worth, least, self.ascent.reach)
+                reach = self.ascent.reach
+                return self._replayed(state, rows, alpha, key, worth, least, offsets, reach)
 
     def frozen(self, state: RegressionState) -> RegressionState:
         """Return the network and the history, which the ascent reads."""
@@ -101,6 +105,7 @@ class Biased(AroundRegression):
         key: np.uint64,
         worth: float,
         least: float,
+        offsets: Indices,
     ) -> tuple[Indices, Indices]:
         """Return the same, with the ascent left to arms that may still have the largest index.
 
@@ -112,19 +117,21 @@ class Biased(AroundRegression):
         past, rows, n = state.history.past, self.model.network.rows(contexts), len(contexts)
         bias = alpha / max(int(past.member_counts[0]), 1)
         estimates, gains = np.empty(n), np.empty(n)
-        forecast(state.net, past, rows, self._fit, bias, least, key, estimates, gains)
+        fit = in_units_of(self._fit, state.watch)
+        forecast(state.net, past, rows, fit, bias, least, key, estimates, gains)
         gains *= worth != 0
-        foreseen = estimates + worth * gains
+        foreseen = estimates + worth * gains + offsets
         foreseen[~np.isfinite(foreseen)] = np.inf  # which says nothing
         bar = np.partition(foreseen, n - FEW)[n - FEW]
         is_taken = np.zeros(n, np.bool_)
         shortfall, best = 0.0, -np.inf
         while (among := np.flatnonzero(~is_taken & ~(foreseen < bar))).size:
             some = rows_at(rows, among)
-            taken = self._replayed(state, some, alpha, key, worth, least, np.inf)
+            more = (worth, least, offsets[among], np.inf)
+            taken = self._replayed(state, some, alpha, key, *more)
             estimates[among], gains[among] = taken
             is_taken[among] = True
-            found = estimates[among] + worth * gains[among]
+            found = estimates[among] + worth * gains[among] + offsets[among]
             shortfall = max(shortfall, float((found - foreseen[among]).max()))
             best = max(best, float(found.max()))
             bar = best - MARGIN * shortfall
@@ -138,23 +145,26 @@ class Biased(AroundRegression):
         key: np.uint64,
         worth: float,
         least: float,
+        offsets: Indices,
         reach: float,
     ) -> tuple[Indices, Indices]:
         model, past, n = self.model, state.history.past, len(rows.blocks)
-        fit = self._fit
+        fit = in_units_of(self._fit, state.watch)
         potential = scalar(model.likelihood.b) if worth else 0
         counts = np.maximum(past.member_counts[rows.blocks], 1)
         weights = (alpha / counts, 1.0 / counts)
         estimates, gains = np.empty(n), np.zeros(n)
         rules = (potential, worth, reach, least)
-        biased_ascent(state.net, past, rows, fit, *rules, *weights, key, estimates, gains)
+        biased_ascent(state.net, past, rows, fit, *rules, offsets, *weights, key, estimates, gains)
         return estimates, gains
 
     def _full(
         self, state: RegressionState, contexts: Contexts, alpha: float, training: FullBatch
     ) -> tuple[Indices, Indices]:
-        model, samples, rows = self.model, state.history.samples, self.model.network.rows(contexts)
-        fit = model.fit._replace(rate=training.step_size(samples.count))
+        model, rows = self.model, self.model.network.rows(contexts)
+        fit = in_units_of(model.fit, state.watch)
+        samples = state.history.samples_in(fit)
+        fit = fit._replace(rate=training.step_size(samples.count))
         potential = scalar(model.likelihood.b)
         base = log_likelihood(state.net, samples, model.pull, potential)
         estimates, gains = np.empty(len(contexts)), np.empty(len(contexts))

@@ -13,6 +13,7 @@ from rbmle.engine.network import predict
 from rbmle.models.around import AroundRegression
 from rbmle.models.line_search import maximise
 from rbmle.models.regression_state import RegressionState, no_walk, settled, unmoved
+from rbmle.models.training import in_units_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,8 @@ class ArmMaximum(AroundRegression):
         self, state: RegressionState, contexts: Contexts, alpha: float
     ) -> tuple[Float[np.ndarray, " arms"], Float[np.ndarray, "arms arms"]]:
         """Return ℓ_λ(F_t; θ†_a) of each arm a, and f(x_b; θ†_a) in row a and column b."""
-        model, samples, n = self.model, state.history.samples, len(contexts)
+        model, n = self.model, len(contexts)
+        samples = state.history.samples_in(in_units_of(model.fit, state.watch))
         rows, potential = model.network.rows(contexts), scalar(model.likelihood.b)
         base, fit = settled(state.net), model.fit._replace(steps=self.steps)
         likelihoods, values = np.empty(n), np.empty((n, n))
@@ -44,4 +46,5 @@ class ArmMaximum(AroundRegression):
     def frozen(self, state: RegressionState) -> RegressionState:
         """Return the network and the history, which the ascent reads."""
         net, history = unmoved(state.net), state.history.frozen(self.model.memory)
-        return RegressionState(net=net, walk=no_walk(net), history=history)
+        watch = state.watch.copy()
+        return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)

@@ -20,12 +20,17 @@ class AroundRegression:
         """Return the smallest and the largest reward that there can be."""
         return self.model.rewards
 
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.model.standardises
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
         """Return the network at θ₀ and an empty history."""
         return self.model.init(blocks, features, rng)
 
     def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context."""
+        """Return f(x; θ̂) for every context, in the units of rewards."""
         return self.model.predict(state, contexts)
 
     def update_all(self, state: RegressionState, batch: Batch) -> None:

@@ -19,6 +19,11 @@ class Model(Protocol[State]):
         """Return the smallest and the largest reward that there can be."""
         ...
 
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        ...
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> State:
         """Return the state before any data."""
         ...

@@ -13,7 +13,7 @@ from rbmle.engine.watching import Watch, notice
 from rbmle.models.history import History
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
-from rbmle.models.training import expected_reward
+from rbmle.models.training import expected_reward, in_units_of
 from rbmle.models.watch import complete, fresh_watch, observed
 
 
@@ -57,23 +57,29 @@ class Ensemble:
         """Return the smallest and the largest reward that there can be."""
         return self.model.rewards
 
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.model.standardises
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> EnsembleState:
         """Return networks at their starts and an empty history."""
         nets = [self.model.network.init(blocks, features, rng) for _ in range(self.networks)]
         keys = np.array([key(rng) for _ in range(self.networks)])
         walks = [self.model.training.walk(net) for net in nets]
         history = History.empty(blocks, self.model.network.dtype)
-        return EnsembleState(nets=nets, walks=walks, keys=keys, history=history)
+        watch = fresh_watch(self.model.standardises)
+        return EnsembleState(nets=nets, walks=walks, keys=keys, history=history, watch=watch)
 
     def estimates(
         self, state: EnsembleState, contexts: Contexts
     ) -> Float[np.ndarray, "networks arms"]:
-        """Return f(x; θ) of every network for every context."""
+        """Return f(x; θ) of every network for every context, in the units in which rewards are learned."""
         return np.array([self.model.network.predict(net, contexts) for net in state.nets])
 
     def predict(self, state: EnsembleState, contexts: Contexts) -> Indices:
-        """Return the mean of the networks' estimates for every context."""
-        return self.estimates(state, contexts).mean(axis=0)
+        """Return the mean of the networks' estimates for every context, in the units of rewards."""
+        return self.model.in_rewards(state.watch, self.estimates(state, contexts).mean(axis=0))
 
     def update_all(self, state: EnsembleState, batch: Batch) -> None:
         """Remember each observation, and fit every network to its share if it is to be fitted."""
@@ -81,12 +87,13 @@ class Ensemble:
         fit = model.fit._replace(share=float(self.share))
         for i in range(len(batch)):
             rng, seen = batch.rng(i), batch.observation(i)
+            fit = in_units_of(fit, state.watch)
             hopes = [expected_reward(net, seen, fit) for net in state.nets]
             if notice(state.watch, seen.reward, sum(hopes) / len(hopes), fit.alarm):
                 batch.restarted(i, observed(state.watch))
                 self.restart(state)
                 continue
-            history = state.history
+            fit, history = in_units_of(fit, state.watch), state.history
             history.append(seen, model.memory, rng)
             if not batch.is_fitted[i]:
                 continue
@@ -100,7 +107,7 @@ class Ensemble:
             restarted(net, walk)
         blocks = len(state.history.member_starts)
         state.history = History.empty(blocks, self.model.network.dtype)
-        state.watch = fresh_watch()
+        state.watch = fresh_watch(self.model.standardises)
 
     def grow(self, state: EnsembleState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
@@ -112,4 +119,6 @@ class Ensemble:
         """Return the networks and their round."""
         nets = [unmoved(net) for net in state.nets]
         walks, history = [no_walk(net) for net in nets], state.history.forgotten
-        return EnsembleState(nets=nets, walks=walks, keys=state.keys, history=history)
+        return EnsembleState(
+            nets=nets, walks=walks, keys=state.keys, history=history, watch=state.watch.copy()
+        )

@@ -11,6 +11,7 @@ from rbmle.engine.feature_gradients import gradient_contexts
 from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
+from rbmle.models.watch import units
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,13 +38,18 @@ class Explorer:
 
     @property
     def second(self) -> Regression:
-        """Return the regression of f_2; whether the world has changed is for f_1 to say."""
-        return replace(self.model, likelihood=Gaussian(), alarm=0.0)
+        """The regression of f_2; the alarm and the units of rewards are those of f_1."""
+        return replace(self.model, likelihood=Gaussian(), alarm=0.0, is_standardised=False)
 
     @property
     def rewards(self) -> tuple[float, float]:
         """Return the smallest and the largest reward that there can be."""
         return self.model.rewards
+
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.model.standardises
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> ExplorerState:
         """Return both networks at their starts."""
@@ -52,7 +58,8 @@ class Explorer:
 
     def predict(self, state: ExplorerState, contexts: Contexts) -> Indices:
         """Return the expected reward by f_1 for every context."""
-        return self.model.expected(state.exploit, contexts)
+        expected = self.model.expected(state.exploit, contexts)
+        return self.model.in_rewards(state.exploit.watch, expected)
 
     def estimates(self, state: ExplorerState, contexts: Contexts) -> tuple[Indices, Indices]:
         """Return the expected reward by f_1, and f_2, for every context."""
@@ -73,10 +80,13 @@ class Explorer:
         """Let f_2 learn from what f_1 leaves of each reward, and f_1 from the reward."""
         for one, _ in batch.singles():
             expected, z = self.gradients(state, one.contexts)
-            left = replace(one, contexts=z, rewards=one.rewards - expected)
+            expected = self.model.in_rewards(state.exploit.watch, expected)
+            is_first = self.model.standardises and state.round == 0  # its units are not known
             if self.model.learn(state.exploit, one, self.model.fit):
                 self.second.restart(state.explore)
             else:
+                gain = 0.0 if is_first else units(state.exploit.watch)[1]
+                left = replace(one, contexts=z, rewards=(one.rewards - expected) * gain)
                 self.second.learn(state.explore, left, self.second.fit)
 
     def grow(self, state: ExplorerState, blocks: int, rng: np.random.Generator) -> None:

@@ -10,7 +10,7 @@ from rbmle.core.hints import Settings
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.compiled import scalar
 from rbmle.engine.generalised_linear import diagonal_generalised_update, generalised_update
-from rbmle.likelihoods import Bernoulli, Likelihood
+from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood
 from rbmle.likelihoods.base import rewards_of
 from rbmle.models.ridge import Form, Ridge, RidgeState
 
@@ -28,6 +28,7 @@ class GLM(Settings):
     ridge: float = 1.0  # λ
     alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
     precision: Form = "full"  # H, or of its inverse the diagonal alone, as for `Ridge`
+    is_standardised: bool = True  # with the Gaussian likelihood, as for `Ridge`
 
     def __post_init__(self) -> None:
         """Raise SettingError for a ridge that is not positive, an alarm below 0 or an unknown precision."""
@@ -36,12 +37,22 @@ class GLM(Settings):
     @property
     def linear(self) -> Ridge:
         """Return the model that has its state in common with this one."""
-        return Ridge(ridge=self.ridge, alarm=self.alarm, precision=self.precision)
+        return Ridge(
+            ridge=self.ridge,
+            alarm=self.alarm,
+            precision=self.precision,
+            is_standardised=self.is_standardised and isinstance(self.likelihood, Gaussian),
+        )
 
     @property
     def rewards(self) -> tuple[float, float]:
         """Return the smallest and the largest reward that there can be."""
         return rewards_of(self.likelihood)
+
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.linear.is_standardised
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RidgeState:
         """Return θ̂ = 0 and H = λI."""
@@ -68,6 +79,9 @@ class GLM(Settings):
 
     def update_all(self, state: RidgeState, batch: Batch) -> None:
         """Learn from each reward; all of them are fitted."""
+        if isinstance(self.likelihood, Gaussian):
+            self.linear.update_all(state, batch)
+            return
         mean = scalar(self.likelihood.mean)
         linear = self.linear
         update = diagonal_generalised_update if linear.is_diagonal else generalised_update

@@ -11,6 +11,7 @@ from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.redrawing import redraw
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
+from rbmle.models.watch import spread
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class HeldNoiseState:
 class HeldNoise:
     """A regression that is fitted to r_s + noise · ε_s, with ε_s ~ N(0, 1) drawn anew now and then.
 
+    Where rewards are standardised, the noise is in units of their deviation.
+
     In a round, `redraws` of the n samples get a new ε, so that one is held for n/redraws rounds.
     """
 
@@ -47,6 +50,11 @@ class HeldNoise:
         """Return the smallest and the largest reward that there can be."""
         return self.model.rewards
 
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.model.standardises
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> HeldNoiseState:
         """Return the network at θ₀ and an empty history."""
         regression = self.model.init(blocks, features, rng)
@@ -59,7 +67,8 @@ class HeldNoise:
     def update_all(self, state: HeldNoiseState, batch: Batch) -> None:
         """Remember each observation perturbed, fit to the history if it is to be fitted, and draw anew."""
         for one, rng in batch.singles():
-            perturbed = one.rewards + self.noise * rng.normal(size=1)
+            noise = self._noise(state)
+            perturbed = one.rewards + noise * rng.normal(size=1)
             if self.model.learn(state.regression, replace(one, rewards=perturbed), self.model.fit):
                 state.rewards = _none(state.regression)
                 continue
@@ -69,8 +78,14 @@ class HeldNoise:
                 state.rewards = np.concatenate([state.rewards, np.zeros(more)])
             state.rewards[history.newest] = one.rewards[0]
             if one.is_fitted[0]:
-                past = (state.rewards, history.count, self.redraws, float(self.noise))
+                past = (state.rewards, history.count, self.redraws, self._noise(state))
                 redraw(*past, key(rng), history.rewards)
+
+    def _noise(self, state: HeldNoiseState) -> float:
+        """Return the deviation of ε in the units of rewards; none while all rewards are alike."""
+        if not self.model.standardises:
+            return float(self.noise)
+        return self.noise * spread(state.regression.watch)
 
     def grow(self, state: HeldNoiseState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""

@@ -12,7 +12,7 @@ from rbmle.core.numbers import check_whole
 from rbmle.core.trees import copied
 from rbmle.core.types import Observation, Rows
 from rbmle.engine.history import FEWEST, Sizes, keep
-from rbmle.engine.layout import Past, Samples
+from rbmle.engine.layout import Fit, Past, Samples
 
 FIRST_CAPACITY = 64
 ENDLESS = 2**62  # slots
@@ -150,6 +150,11 @@ class History:
     def samples(self) -> Samples:
         """Return the observations that are kept."""
         return Samples(self.rows, self.rewards, self.count)
+
+    def samples_in(self, fit: Fit) -> Samples:
+        """Return the observations that are kept, with rewards in the units in which they are learned."""
+        rewards = (self.rewards - fit.centre) * fit.gain if fit.is_standardised else self.rewards
+        return Samples(self.rows, rewards, self.count)
 
     @property
     def sizes(self) -> Sizes:

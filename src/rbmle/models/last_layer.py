@@ -40,12 +40,17 @@ class LastLayer:
     @property
     def linear(self) -> Ridge:
         """Return the linear model; whether the world has changed is for the network to say."""
-        return Ridge(ridge=self.ridge, alarm=0.0)
+        return Ridge(ridge=self.ridge, alarm=0.0, is_standardised=self.model.standardises)
 
     @property
     def rewards(self) -> tuple[float, float]:
         """Return the smallest and the largest reward that there can be."""
         return self.model.rewards
+
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.model.standardises
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> LastLayerState:
         """Return the network at θ₀, θ̂ = 0 and V = λI."""
@@ -53,8 +58,9 @@ class LastLayer:
         return LastLayerState(regression=regression, head=self._head(rng))
 
     def predict(self, state: LastLayerState, contexts: Contexts) -> Indices:
-        """Return θ̂ᵀφ(x) for every context."""
-        return self.estimates(state, contexts)[0]
+        """Return θ̂ᵀφ(x) for every context, in the units of rewards."""
+        phi = self.represented(state.regression, self.model.network.rows(contexts))
+        return self.linear.predict(state.head, phi)
 
     def estimates(self, state: LastLayerState, contexts: Contexts) -> tuple[Indices, Indices]:
         """Return θ̂ᵀφ(x) and the width ‖φ(x)‖_{V⁻¹} for every context."""

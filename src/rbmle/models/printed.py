@@ -26,4 +26,5 @@ def printed_model(*, objective: Literal["sum", "mean"] = "sum", warm: bool = Fal
         training=FullBatch(steps=J, rate=ETA, objective=objective, warm=warm),
         memory=Memory(),
         alarm=0.0,
+        is_standardised=False,
     )

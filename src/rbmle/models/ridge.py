@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from rbmle.core.contexts import with_constant
 from rbmle.core.errors import SettingError
 from rbmle.core.hints import Settings
 from rbmle.core.numbers import check_positive
@@ -19,7 +20,15 @@ from rbmle.engine.square_root import (
     ridge_update,
 )
 from rbmle.engine.watching import Watch
-from rbmle.models.watch import check_alarm, complete, fresh_watch, is_alarmed, observed
+from rbmle.models.watch import (
+    RAW,
+    check_alarm,
+    complete,
+    fresh_watch,
+    is_alarmed,
+    observed,
+    units,
+)
 
 Form = Literal["full", "diagonal"]
 MOST_NUMBERS = 2**27  # of all F: 1 GiB
@@ -27,12 +36,20 @@ MOST_NUMBERS = 2**27  # of all F: 1 GiB
 
 @dataclass(slots=True, kw_only=True)
 class RidgeState:
-    """θ̂ and a square root F of V⁻¹ = FFᵀ for each block; of a diagonal F, the diagonal alone."""
+    """θ̂ and a square root F of V⁻¹ = FFᵀ for each block; of a diagonal F, the diagonal alone.
+
+    `ones` is what θ̂ would be if every reward were 1.
+    """
 
     F: Float[np.ndarray, "blocks features *features"]
     theta: Float[np.ndarray, "blocks features"]
     round: int
     watch: Watch = field(default_factory=fresh_watch)
+    ones: Float[np.ndarray, "blocks features"] = (
+        field(  # no blocks: rewards are learned as they are
+            default_factory=lambda: np.zeros((0, 0))
+        )
+    )
 
     def __post_init__(self) -> None:
         """Complete what an earlier version saved."""
@@ -43,6 +60,10 @@ class RidgeState:
 class Ridge(Settings):
     """The linear model θᵀx. V is block-diagonal in the disjoint encoding: K small ones.
 
+    All rewards are learned less their mean so far, in units of their deviation so far: choices do not depend on
+    the unit or the offset of rewards. To that end contexts get one more feature, which is 1: the mean of an arm
+    need not be that of all.
+
     A full V has features × features numbers, and a round costs as much. With `precision="diagonal"`, only the
     diagonal of V⁻¹ is kept, and a round costs as much as a context has entries: for thousands of features, such
     as hashed ones. docs/features.md says what it loses.
@@ -51,6 +72,9 @@ class Ridge(Settings):
     ridge: float = 1.0  # λ
     alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
     precision: Form = "full"
+    is_standardised: bool = (
+        True  # learns (r − mean)/deviation of the rewards so far; the papers learn r
+    )
 
     def __post_init__(self) -> None:
         """Raise SettingError for a ridge that is not positive, an alarm below 0 or an unknown precision."""
@@ -69,20 +93,26 @@ class Ridge(Settings):
         """Return the smallest and the largest reward that there can be."""
         return (-math.inf, math.inf)
 
+    @property
+    def has_constant(self) -> bool:
+        """Whether contexts get one more feature, which is 1.
+
+        With a diagonal V they do not: hashed features have a constant, and a second one would count twice.
+        """
+        return self.is_standardised and not self.is_diagonal
+
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.is_standardised
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RidgeState:
         """Return θ̂ = 0 and V = λI; raise SettingError if V has more numbers than fit in memory."""
-        self._check_size(blocks, features)
-        F = self._roots(blocks, features)
-        return RidgeState(F=F, theta=np.zeros((blocks, features)), round=0)
+        return self._start(blocks, features + self.has_constant)
 
     def estimates(self, state: RidgeState, contexts: Contexts) -> tuple[Indices, Indices]:
-        """Return θ̂ᵀx and ‖x‖²_{V⁻¹} for every context."""
-        means, norms = np.empty(len(contexts)), np.empty(len(contexts))
-        if self.is_diagonal:
-            diagonal_ridge_estimates(state.F, state.theta, contexts.rows, means, norms)
-        else:
-            projections = np.empty((len(contexts), contexts.features))
-            ridge_estimates(state.F, state.theta, contexts.rows, means, norms, projections)
+        """Return θ̂ᵀx and ‖x‖²_{V⁻¹} for every context, in the units in which rewards are learned."""
+        means, norms, _ = self._estimates(state, contexts)
         return means, norms
 
     def draws(
@@ -94,20 +124,17 @@ class Ridge(Settings):
         rng: np.random.Generator,
     ) -> Float[np.ndarray, "draws arms"]:
         """Return θ̃ᵀx for every context, with one θ̃ ~ N(θ̂, ν² V⁻¹) for each block and draw."""
-        n = len(contexts)
-        means, norms = np.empty(n), np.empty(n)
+        means, _, projections = self._estimates(state, contexts)
         if self.is_diagonal:
-            diagonal_ridge_estimates(state.F, state.theta, contexts.rows, means, norms)
-            projections, places = _touched(state.F, contexts)
+            projections, places = _touched(state.F, self._seen(contexts))
             return means + deviation * rng.normal(size=(count, places)) @ projections.T
-        projections = np.empty((n, contexts.features))
-        ridge_estimates(state.F, state.theta, contexts.rows, means, norms, projections)
         z = rng.normal(size=(count, *state.theta.shape))[:, contexts.rows.blocks]
         return draw_linear(means, projections, deviation, z)
 
     def predict(self, state: RidgeState, contexts: Contexts) -> Indices:
-        """Return θ̂ᵀx for every context."""
-        return self.estimates(state, contexts)[0]
+        """Return θ̂ᵀx for every context, in the units of rewards."""
+        centre, gain = self._units(state)
+        return centre + self.estimates(state, contexts)[0] / gain
 
     def update_all(self, state: RidgeState, batch: Batch) -> None:
         """Learn from each reward; all of them are fitted, as it costs no more."""
@@ -118,27 +145,70 @@ class Ridge(Settings):
 
         Where rewards stay below what is expected, the world has changed: all that was learned is forgotten.
         """
-        rows, rewards, begin = batch.contexts.rows, batch.rewards, 0
+        rows, rewards, begin = self._seen(batch.contexts).rows, batch.rewards, 0
         while begin < len(batch):
-            past = (state.F, state.theta, state.watch)
+            past = (state.F, state.theta, state.ones, state.watch)
             end = update(rows, rewards, begin, float(self.alarm), *past)
             state.round += end - begin
             begin = end
             if is_alarmed(state.watch, self.alarm):
                 batch.restarted(end - 1, observed(state.watch))
-                state.F, state.theta = self._roots(*state.theta.shape), np.zeros_like(state.theta)
-                state.round, state.watch = 0, fresh_watch()
+                blocks, size = state.theta.shape
+                fresh = self._start(blocks, size)
+                state.F, state.theta, state.ones = fresh.F, fresh.theta, fresh.ones
+                state.round, state.watch = 0, fresh.watch
 
     def grow(self, state: RidgeState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         more, features = blocks - len(state.theta), state.theta.shape[1]
-        self._check_size(blocks, features)
+        self._check_size(blocks, features - self.has_constant)
         state.F = np.concatenate([state.F, self._roots(more, features)])
         state.theta = np.concatenate([state.theta, np.zeros((more, features))])
+        if self.is_standardised:
+            state.ones = np.concatenate([state.ones, np.zeros((more, features))])
 
     def frozen(self, state: RidgeState) -> RidgeState:
         """Return a copy."""
-        return RidgeState(F=state.F.copy(), theta=state.theta.copy(), round=state.round)
+        return RidgeState(
+            F=state.F.copy(),
+            theta=state.theta.copy(),
+            round=state.round,
+            watch=state.watch.copy(),
+            ones=state.ones.copy(),
+        )
+
+    def _estimates(
+        self, state: RidgeState, contexts: Contexts
+    ) -> tuple[Indices, Indices, np.ndarray]:
+        """Return θ̂ᵀx, ‖x‖²_{V⁻¹} and Fᵀx for every context; no Fᵀx of a diagonal F."""
+        contexts = self._seen(contexts)
+        n, features = len(contexts), 0 if self.is_diagonal else contexts.features
+        means, norms, projections = np.empty(n), np.empty(n), np.empty((n, features))
+        learned = (state.F, state.theta, state.ones, contexts.rows, *self._units(state))
+        if self.is_diagonal:
+            diagonal_ridge_estimates(*learned, means, norms)
+        else:
+            ridge_estimates(*learned, means, norms, projections)
+        return means, norms, projections
+
+    def _start(self, blocks: int, size: int) -> RidgeState:
+        """Return the state before any data, for contexts of some size, with the constant."""
+        self._check_size(blocks, size - self.has_constant)
+        return RidgeState(
+            F=self._roots(blocks, size),
+            theta=np.zeros((blocks, size)),
+            round=0,
+            watch=fresh_watch(self.is_standardised),
+            ones=np.zeros((blocks if self.is_standardised else 0, size)),
+        )
+
+    def _seen(self, contexts: Contexts) -> Contexts:
+        """Return contexts as the model sees them."""
+        return with_constant(contexts) if self.has_constant else contexts
+
+    def _units(self, state: RidgeState) -> tuple[float, float]:
+        """Return what is subtracted from rewards before they are learned, and what they are multiplied by."""
+        return units(state.watch) if self.is_standardised else RAW
 
     def _roots(self, blocks: int, features: int) -> np.ndarray:
         """Return F = I/√λ for some blocks."""

@@ -38,6 +38,11 @@ class Tangent:
         """Return the smallest and the largest reward that there can be."""
         return self.model.rewards
 
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.model.standardises
+
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> TangentState:
         """Return θ₀ and Z = λI."""
         regression = self.model.init(blocks, features, rng)

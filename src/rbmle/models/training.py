@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
 from rbmle.core.hints import Settings
@@ -14,10 +15,10 @@ from rbmle.engine.full_batch import full_batch
 from rbmle.engine.layout import Arrivals, Bias, Fit, Net, Push, Rows, Samples, Walk
 from rbmle.engine.learning import expected, learn
 from rbmle.engine.replay import kept, perturb, replay
-from rbmle.engine.watching import notice
+from rbmle.engine.watching import Watch, notice
 from rbmle.models.history import Memory
 from rbmle.models.regression_state import RegressionState, no_walk, walk_from
-from rbmle.models.watch import is_alarmed
+from rbmle.models.watch import is_alarmed, units
 
 POINTS = 16  # of the walk that an average is made of
 NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
@@ -64,6 +65,7 @@ class Replay(Settings):
         begin: int,
         fit: Fit,
         push: Push | None,
+        forecasts: Float[np.ndarray, "n 3"],
     ) -> int:
         """Remember each observation, take J steps if it is to be fitted, and add it to Z, if there is one.
 
@@ -89,7 +91,9 @@ class Replay(Settings):
         done = begin
         while True:
             sizes = history.sizes
-            done = learn(net, moved, history.past, sizes, arrivals, done, fit, pushed, state.watch)
+            fit = in_units_of(fit, state.watch)
+            more = (pushed, state.watch, forecasts)
+            done = learn(net, moved, history.past, sizes, arrivals, done, fit, *more)
             history.resize(sizes)
             if done == n or is_alarmed(state.watch, fit.alarm):
                 return done
@@ -144,10 +148,9 @@ class FullBatch(Settings):
         if not self.warm:
             for part, start in zip(net.theta, net.start, strict=True):
                 part[:] = start
-        rows, rewards, count = history.samples
+        rows, rewards, count = history.samples_in(fit)
         if fit.noise > 0:
-            rewards = np.empty_like(rewards)
-            perturb(history.rewards, history.serials, count, fit.noise, key, rewards)
+            perturb(rewards, history.serials, count, fit.noise, key, rewards := rewards.copy())
         if fit.share < 1:
             seen = np.zeros(count, bool)
             kept(history.serials, count, fit, seen)
@@ -165,23 +168,31 @@ class FullBatch(Settings):
         """
         for i in range(begin, len(batch)):
             rng, seen = batch.rng(i), batch.observation(i)
-            hope = expected_reward(state.net, seen, fit)
+            hope = expected_reward(state.net, seen, in_units_of(fit, state.watch))
             if notice(state.watch, seen.reward, hope, fit.alarm):
                 return i + 1
             state.history.append(seen, memory, rng)
             if batch.is_fitted[i]:
-                self.fit(state, fit, key_of(rng))
+                self.fit(state, in_units_of(fit, state.watch), key_of(rng))
         return len(batch)
 
 
 Training = Replay | FullBatch
 
 
+def in_units_of(fit: Fit, watch: Watch) -> Fit:
+    """Return a fit to rewards in the units in which they are learned."""
+    if not fit.is_standardised:
+        return fit
+    centre, gain = units(watch)
+    return fit._replace(centre=centre, gain=gain)
+
+
 def expected_reward(net: Net, seen: Observation, fit: Fit) -> float:
-    """Return b′(f(x; θ)) of the context that was played."""
+    """Return b′(f(x; θ)) of the context that was played, in the units of rewards."""
     rows = seen.context.rows
     rows = rows._replace(values=rows.values.astype(net.theta.first.dtype, copy=False))
-    return float(expected(net, rows, 0, fit.mean))
+    return fit.centre + float(expected(net, rows, 0, fit.mean)) / fit.gain
 
 
 def no_bias(net: Net) -> Bias:

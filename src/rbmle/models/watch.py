@@ -1,21 +1,59 @@
-"""What a model knows of the rewards so far, and whether the world has changed."""
+"""What a model knows of the rewards so far: their units, and whether the world has changed."""
 
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.engine.watching import COUNT, DEVIATIONS, EXCESS, LEAST, SQUARES, SUM, Watch
+from rbmle.engine.watching import (
+    COUNT,
+    DEVIATIONS,
+    EXCESS,
+    LEAST,
+    PRIOR,
+    SQUARES,
+    SUM,
+    Watch,
+    units_of,
+)
+
+RAW = (0.0, 1.0)  # the units of rewards that are learned as they are
 
 
-def fresh_watch() -> Watch:
-    """Return what is known before any data: as if there had been one reward, 0 with a deviation of 1.
+def fresh_watch(is_standardised: bool = False) -> Watch:
+    """Return what is known before any data.
 
-    The mean absolute deviation is ½, as large as that of rewards between 0 and 1 can be.
+    If rewards are learned as they are, it is as if there had been one of 0 with a deviation of 1. The mean
+    absolute deviation is ½, as large as that of rewards between 0 and 1 can be. If they are standardised,
+    nothing is assumed.
     """
-    return np.array([0.0, 1.0, 1.0, 0.0, 0.5, np.inf])
+    if is_standardised:
+        return np.array([0.0, 0.0, 0.0, 0.0, 0.0, np.inf, 0.0, 0.0])
+    return np.array([0.0, 1.0, 1.0, 0.0, 0.5, np.inf, 0.0, 1.0])
+
+
+def units(watch: Watch) -> tuple[float, float]:
+    """Return what is subtracted from rewards before they are learned, and what they are multiplied by.
+
+    >>> from rbmle.engine.watching import notice
+    >>> watch = fresh_watch(is_standardised=True)
+    >>> for reward in (252.0, 248.0, 254.0, 246.0):
+    ...     is_over = notice(watch, reward, expected=250.0, alarm=0.0)
+    >>> units(watch) == (250.0, 10**-0.5)
+    True
+    """
+    centre, gain = RAW if watch[PRIOR] else units_of(watch)
+    return float(centre), float(gain)
+
+
+def spread(watch: Watch) -> float:
+    """Return the standard deviation of the rewards so far; 0 while they are all alike."""
+    mean = watch[SUM] / max(watch[COUNT], 1.0)
+    return float(max(watch[SQUARES] / max(watch[COUNT], 1.0) - mean * mean, 0.0) ** 0.5)
 
 
 def deviation(watch: Watch) -> float:
     """Return the mean of |r − r̄| over the rewards so far, each with the mean r̄ of those before it; ½ at first.
+
+    It is in the units in which rewards are learned.
 
     >>> from rbmle.engine.watching import notice
     >>> watch = fresh_watch()
@@ -24,30 +62,38 @@ def deviation(watch: Watch) -> float:
     >>> deviation(watch) * 4  # 1/2, then |1 − 0|, |0 − 1/2| and |0 − 1/3|
     2.3333333333333335
     """
-    return float(watch[DEVIATIONS] / watch[COUNT])
+    if watch[PRIOR]:
+        return float(watch[DEVIATIONS] / watch[COUNT])
+    return float((watch[DEVIATIONS] * units(watch)[1] + 0.5) / (watch[COUNT] + 1))
 
 
 def least_reward(watch: Watch) -> float:
-    """Return the smallest reward so far; −∞ before any, and where it is not known."""
-    return float(watch[LEAST]) if watch[LEAST] < np.inf else -np.inf
+    """Return the smallest reward so far in the units in which rewards are learned; −∞ where it is not known."""
+    if not watch[LEAST] < np.inf:
+        return -np.inf
+    centre, gain = units(watch)
+    return float((watch[LEAST] - centre) * gain)
 
 
 def complete(watch: Watch) -> Watch:
-    """Return what is known, also if it was saved without deviations, or without the smallest reward.
+    """Return what is known, also if it was saved by a version that knew less.
 
-    The deviations of rewards of 0 and 1 are 2σ²; a smallest reward that was not kept stays unknown.
+    The deviations of rewards of 0 and 1 are 2σ²; a smallest reward that was not kept stays unknown. Earlier
+    versions learned rewards as they are.
     """
-    if len(watch) > LEAST:
+    if len(watch) > PRIOR:
         return watch
     if len(watch) <= DEVIATIONS:
         mean = watch[SUM] / watch[COUNT]
         watch = np.append(watch, 2 * (watch[SQUARES] - watch[COUNT] * mean * mean))
-    return np.append(watch, -np.inf)
+    if len(watch) <= LEAST:
+        watch = np.append(watch, -np.inf)
+    return np.append(watch, [0.0, 1.0])
 
 
 def observed(watch: Watch) -> int:
     """Return how many rewards were seen since the start, or since all was forgotten."""
-    return int(watch[COUNT]) - 1
+    return int(watch[COUNT] - watch[PRIOR])
 
 
 def check_alarm(alarm: float) -> None:

@@ -26,6 +26,11 @@ class ModelPolicy(Settings, ABC, Generic[State]):
         """Return the smallest and the largest reward that there can be."""
         return self.learner.rewards
 
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.learner.standardises
+
     @abstractmethod
     def index(self, state: State, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return one number for each arm."""

@@ -39,4 +39,4 @@ class DeepFPL(ModelPolicy[RegressionState]):
         self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
     ) -> Indices:
         """Return the estimates of the perturbed leader."""
-        return self.model.predict(state, contexts)
+        return self.model.scores(state, contexts)

@@ -33,12 +33,12 @@ class EpsilonGreedy(ModelPolicy[RegressionState]):
         self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
     ) -> Indices:
         """Return the estimates."""
-        return self.model.predict(state, contexts)
+        return self.model.scores(state, contexts)
 
     def weigh(
         self, state: RegressionState, contexts: Contexts, draws: int, rng: np.random.Generator
     ) -> tuple[Indices, Probabilities | None]:
         """Return the estimates, and 1 − ε for the largest, shared if several tie, plus ε/n for each."""
-        estimates = self.model.predict(state, contexts)
+        estimates = self.model.scores(state, contexts)
         (greedy,) = shares(estimates[None])
         return estimates, (1 - self.epsilon) * greedy + self.epsilon / len(contexts)

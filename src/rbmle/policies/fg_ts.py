@@ -49,4 +49,4 @@ class FGTS(ModelPolicy[RegressionState]):
         self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
     ) -> Indices:
         """Return the estimates of the sample."""
-        return self.model.predict(state, contexts)
+        return self.model.scores(state, contexts)

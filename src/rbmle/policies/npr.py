@@ -42,4 +42,4 @@ class NPR(ModelPolicy[HeldNoiseState]):
 
     def index(self, state: HeldNoiseState, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the estimates."""
-        return self.learner.predict(state, contexts)
+        return self.model.scores(state.regression, contexts)

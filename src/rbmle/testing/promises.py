@@ -25,6 +25,7 @@ PROMISES: tuple[Promise, ...] = (
     runs.a_copied_state_goes_its_own_way,
     runs.a_snapshot_decides_as_its_original,
     runs.a_batch_is_learned_as_its_observations_one_by_one,
+    runs.units_of_rewards_do_not_matter,
     runs.repr_rebuilds_the_policy,
     learning.it_learns,
     learning.the_largest_rewards_leave_the_index_finite,

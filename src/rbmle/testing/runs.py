@@ -11,7 +11,7 @@ import numpy as np
 import rbmle
 from rbmle.core.bandit import Bandit
 from rbmle.core.contexts import disjoint
-from rbmle.core.policy import Policy
+from rbmle.core.policy import Policy, StandardisesRewards, has
 from rbmle.core.randomness import Purpose, generator
 from rbmle.testing.playing import (
     ARMS,
@@ -110,6 +110,34 @@ def a_batch_is_learned_as_its_observations_one_by_one(
     require(content(batched.state) == content(sparing.state), "batches with some fitted did")
     counts = [bandit.round for bandit in (plain, whole, sparing, batched)]
     require(counts == [150] * 4, f"150 observations were counted as {counts}")
+
+
+def units_of_rewards_do_not_matter(policy: Policy[Any], make: type[Bandit]) -> None:
+    """Rewards r and a·r + b, with a > 0, lead to the same choices, if the policy standardises them."""
+    standardises = policy.standardises if has(policy, StandardisesRewards) else False
+    if not standardises:
+        return
+    plain = _choices(policy, make, 1.0, 0.0)
+    for scale, offset in ((100.0, 0.0), (0.01, 0.0), (1.0, -50.0), (1.0, 1000.0)):
+        choices = _choices(policy, make, scale, offset)
+        different = sum(a != b for a, b in zip(choices, plain, strict=True))
+        require(
+            different == 0,
+            f"with rewards {scale:g} r + {offset:g} instead of r, {different} of {len(plain)} choices differ",
+        )
+
+
+def _choices(policy: Policy[Any], make: type[Bandit], scale: float, offset: float) -> list[Any]:
+    """Return which arms are played for noisy rewards in other units."""
+    bandit, choices = make(policy, arms=ARMS, features=FEATURES, seed=3), []
+    for t in range(ROUNDS):
+        (x,) = vectors(t)
+        decision = bandit.decide(x)
+        arm = int(decision.arm)
+        reward = x[arm] + generator(5, Purpose.ENVIRONMENT, -1 - t).normal()
+        bandit.learn(decision, float(scale * reward + offset))
+        choices.append(arm)
+    return choices
 
 
 def repr_rebuilds_the_policy(policy: Policy[Any], make: type[Bandit]) -> None:
