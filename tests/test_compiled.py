@@ -175,7 +175,7 @@ def test_warm_compiles_what_the_named_policies_need(
     ]
     done = subprocess.run(**_call(folder) | {"args": warm}, check=True)
     assert "lin-ucb" in done.stdout
-    assert "2 kernels" in done.stdout
+    assert "4 kernels" in done.stdout
     assert str(folder) in done.stdout
     assert done.stderr == ""
     assert _decide(folder).stdout.split()[1] == "False"

@@ -171,7 +171,8 @@ def test_a_memory_that_cannot_be_is_refused() -> None:
 def ga(memory: Memory, training: Training) -> NeuralRBMLEGA:
     """Return a small policy whose index reads the history."""
     model = Regression(network=Network(width=8), training=training, memory=memory)
-    return NeuralRBMLEGA(bias=1.0, model=model, ascent=ArmAscent(steps=8, rate=0.25))
+    ascent = ArmAscent(steps=8, rate=0.25)
+    return NeuralRBMLEGA(bias=1.0, model=model, ascent=ascent, linear=None)
 
 
 def started(policy: NeuralRBMLEGA) -> RegressionState:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rbmle.models import Diagonal as Diagonal
     from rbmle.models import Exact as Exact
     from rbmle.models import FullBatch as FullBatch
+    from rbmle.models import LinearPart as LinearPart
     from rbmle.models import Memory as Memory
     from rbmle.models import Network as Network
     from rbmle.models import Regression as Regression
@@ -42,6 +43,7 @@ _HOMES = {
         "Diagonal",
         "Exact",
         "FullBatch",
+        "LinearPart",
         "Memory",
         "Network",
         "Regression",

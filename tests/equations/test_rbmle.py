@@ -70,7 +70,9 @@ def test_lin_rbmle_orders_arms_as_the_exact_index_does(seed: int) -> None:
     X, r = rng(seed).normal(size=(8, 3)), rng(seed + 100).normal(size=8)
     arms = rng(seed + 200).normal(size=(5, 3))
     # α = bias · √9 at the ninth round
-    policy = LinRBMLE(bias=ALPHA / 3, growth=Power(exponent=0.5), model=Ridge(ridge=RIDGE))
+    policy = LinRBMLE(
+        bias=ALPHA / 3, growth=Power(exponent=0.5), model=Ridge(is_standardised=False, ridge=RIDGE)
+    )
     state = policy.init(1, 3, rng())
     for x, reward in zip(X, r, strict=True):
         policy.update(state, Observation(context=context(x), reward=reward), rng())
@@ -91,7 +93,8 @@ def test_lin_rbmle_on_numbers_a_hand_can_check() -> None:
 
     Index of (1, 0): ½ + √2 · ½. Index of (0, 1): 0 + √2 · 1.
     """
-    policy = LinRBMLE(bias=2.0, growth=Power(exponent=0.5))
+    model = Ridge(is_standardised=False)
+    policy = LinRBMLE(bias=2.0, growth=Power(exponent=0.5), model=model)
     state = policy.init(1, 2, rng())
     policy.update(state, Observation(context=context([1.0, 0.0]), reward=1.0), rng())
     index = policy.index(state, rows(np.eye(2)), rng())
@@ -101,13 +104,13 @@ def test_lin_rbmle_on_numbers_a_hand_can_check() -> None:
 @pytest.mark.parametrize("ridge", [0.001, 0.1, 1.0, 10.0])
 def test_the_linear_model_is_the_ridge_regression_it_claims(ridge: float) -> None:
     X, r = rng(1).normal(size=(30, 4)), rng(2).normal(size=30)
-    model = Ridge(ridge=ridge)
+    model = Ridge(is_standardised=False, ridge=ridge)
     state = model.init(2, 4, rng())
     for x, reward in zip(X, r, strict=True):
         seen = Observation(context=context(x, block=1), reward=reward)
         model.update_all(state, Batch.of(seen, rng()))
     V = ridge * np.eye(4) + X.T @ X
-    mean, norm, _ = model.estimates(state, disjoint(np.ones(4), np.array([0, 1]), 4))
+    mean, norm = model.estimates(state, disjoint(np.ones(4), np.array([0, 1]), 4))
     np.testing.assert_allclose(state.F[1] @ state.F[1].T, np.linalg.inv(V), rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(state.theta[1], np.linalg.solve(V, X.T @ r), rtol=1e-7)
     np.testing.assert_allclose(norm, [4 / ridge, np.linalg.inv(V).sum()], rtol=1e-7)
@@ -143,7 +146,10 @@ def test_the_index_of_pc_is_f_at_the_corrected_parameters(depth: int) -> None:
         bias=0.4,
         precision=Exact(),
         model=Regression(
-            network=double(width=4, depth=depth), ridge=RIDGE, training=Replay(steps=3)
+            is_standardised=False,
+            network=double(width=4, depth=depth),
+            ridge=RIDGE,
+            training=Replay(steps=3),
         ),
     )
     state = policy.init(2, 3, rng())
@@ -163,7 +169,7 @@ def test_the_index_of_pc_is_f_at_the_corrected_parameters(depth: int) -> None:
 
 def test_ucb_and_ts_have_the_width_of_their_papers() -> None:
     """UCB: f + γ √(gᵀZ⁻¹g/m). TS: a normal number with deviation ν √(λ gᵀZ⁻¹g/m)."""
-    model = Regression(network=double(width=4, start="paired"), ridge=0.25)
+    model = Regression(is_standardised=False, network=double(width=4, start="paired"), ridge=0.25)
     ucb, ts = NeuralUCB(exploration=2.0, model=model), NeuralTS(exploration=2.0, model=model)
     state = ucb.init(1, 2, rng())
     x = context([0.6, 0.8])
@@ -183,6 +189,7 @@ def test_ucb_and_ts_have_the_width_of_their_papers() -> None:
 def test_the_index_of_ga_is_line_8_of_algorithm_1() -> None:
     """From θ₀, J steps on ℓ_λ + α f(x_a), then ℓ_λ + α ζ f, less what all arms share and over α ζ."""
     model = Regression(
+        is_standardised=False,
         network=double(width=4),
         ridge=RIDGE,
         training=FullBatch(steps=7, rate=0.05, objective="sum", warm=False),
@@ -230,7 +237,12 @@ def test_the_replayed_ascent_is_that_of_a_dense_learner(
     steps of θ̃_a without the bias. With many features the engine takes its steps in the span of the contexts.
     """
     key, b, mean = np.uint64(3), likelihood.b, likelihood.mean
-    model = Regression(network=double(width=4, depth=depth), likelihood=likelihood, ridge=2.0)
+    model = Regression(
+        is_standardised=False,
+        network=double(width=4, depth=depth),
+        likelihood=likelihood,
+        ridge=2.0,
+    )
     X = rng(1).normal(size=(4, features)) * (2 / features) ** 0.5
     r, blocks = [1.0, 0.0, 1.0, 0.0], [0, 1, 0, 0]
     state = learned(model, X, r, blocks)
@@ -265,7 +277,7 @@ def test_the_replayed_ascent_is_that_of_a_dense_learner(
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli(), Mixture()])
 def test_a_promise_below_the_least_reward_counts_as_that_reward(likelihood: Likelihood) -> None:
     """f(x_a; θ̂) is raised to the z with b′(z) = least where b′(f) is below it, and stays as it is elsewhere."""
-    model = Regression(network=double(width=4), likelihood=likelihood)
+    model = Regression(is_standardised=False, network=double(width=4), likelihood=likelihood)
     state = learned(model, rng(1).normal(size=(4, 2)), [1.0, 0.0, 1.0, 0.0], [0, 1, 0, 0])
     contexts, key = disjoint(np.array([0.5, -1.0]), np.arange(2), 2), np.uint64(3)
     learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE, reach=np.inf))
@@ -281,7 +293,9 @@ def test_a_promise_below_the_least_reward_counts_as_that_reward(likelihood: Like
 
 def test_a_bernoulli_likelihood_needs_no_bound_on_its_promises() -> None:
     """Also where all rewards so far are 1, which b′ comes near to only at infinity."""
-    policy = NeuralRBMLEGA(model=Regression(network=double(width=4), likelihood=Bernoulli()))
+    policy = NeuralRBMLEGA(
+        model=Regression(is_standardised=False, network=double(width=4), likelihood=Bernoulli())
+    )
     state = learned(policy.model, rng(1).normal(size=(2, 2)), [1.0, 1.0], [0, 1])
     contexts = disjoint(np.array([0.5, -1.0]), np.arange(2), 2)
     free = replace(policy, is_bounded=False).index(state, contexts, rng())
@@ -294,7 +308,9 @@ def test_the_gain_at_a_maximiser_is_the_change_of_the_likelihood(likelihood: Lik
 
     With one sample in the history, nothing is left to chance, and the gain is ℓ_λ(θ̃_a) − ℓ_λ(θ₀).
     """
-    model = Regression(network=double(width=8), likelihood=likelihood, ridge=2.0)
+    model = Regression(
+        is_standardised=False, network=double(width=8), likelihood=likelihood, ridge=2.0
+    )
     x, arms = np.array([[1.0, -0.5]]), rows(rng(2).normal(size=(3, 2)))
     reward = float(likelihood.mean(model.predict(model.init(1, 2, rng()), rows(x))[0]))
     state = learned(model, x, [reward])
@@ -324,7 +340,10 @@ def test_the_replayed_ascent_finds_what_the_full_ascent_finds() -> None:
     X, r = rng(1).normal(size=(6, 3)), [1.0, 0.0, 1.0, 0.0, 1.0, 1.0]
     arms = rows(rng(2).normal(size=(4, 3)))
     full = Regression(
-        network=double(width=8), ridge=3.0, training=FullBatch(steps=20_000, rate=0.05)
+        is_standardised=False,
+        network=double(width=8),
+        ridge=3.0,
+        training=FullBatch(steps=20_000, rate=0.05),
     )
     state = learned(full, X, r)
     full.training.fit(state, full.fit, np.uint64(0))
@@ -350,7 +369,7 @@ def test_the_replayed_ascent_finds_what_the_full_ascent_finds() -> None:
 
 def test_the_bias_is_in_deviations_of_the_rewards() -> None:
     """Rewards 1, 0, 0: |1 − 0|, |0 − ½| and |0 − ⅓| beside the first guess of ½, over four."""
-    scaled = NeuralRBMLEGA(bias=0.3)
+    scaled = NeuralRBMLEGA(bias=0.3, linear=None, model=Regression(is_standardised=False))
     state = scaled.init(2, 2, rng())
     for t, reward in enumerate((1.0, 0.0, 0.0)):
         scaled.update(state, Observation(context=context([1.0, t], t % 2), reward=reward), rng(t))
@@ -361,7 +380,7 @@ def test_the_bias_is_in_deviations_of_the_rewards() -> None:
 
 
 def test_the_index_of_ga_is_a_function_of_state_and_contexts() -> None:
-    policy = NeuralRBMLEGA(bias=1.0)
+    policy = NeuralRBMLEGA(bias=1.0, linear=None, model=Regression(is_standardised=False))
     state = policy.init(3, 2, rng())
     for t in range(12):
         seen = Observation(context=context(rng(t).normal(size=2), t % 3), reward=float(t % 2))
@@ -374,7 +393,11 @@ def test_the_index_of_ga_is_a_function_of_state_and_contexts() -> None:
 def test_a_bias_raises_the_estimate_more_where_less_is_known() -> None:
     """After 50 rounds with arm 0 and one with arm 1, of equal rewards."""
     policy = NeuralRBMLEGA(
-        bias=0.05, rule="estimate", ascent=ArmAscent(steps=50, rate=0.1, reach=np.inf)
+        bias=0.05,
+        rule="estimate",
+        ascent=ArmAscent(steps=50, rate=0.1, reach=np.inf),
+        linear=None,
+        model=Regression(is_standardised=False),
     )
     state = policy.init(2, 1, rng())
     for t in range(51):
@@ -386,7 +409,7 @@ def test_a_bias_raises_the_estimate_more_where_less_is_known() -> None:
 
 
 def test_likelihood_by_the_engine_is_that_of_the_formula() -> None:
-    model = Regression(network=double(width=3), ridge=RIDGE)
+    model = Regression(is_standardised=False, network=double(width=3), ridge=RIDGE)
     X, r = rng(1).normal(size=(4, 2)), [1.0, 0.0, 0.5, -2.0]
     state = learned(model, X, r)
     state.net.theta.output[:] += 0.5

@@ -36,6 +36,14 @@ MANIFEST = "manifest.json"
 OBSERVED = "observed"  # what a diagnosis is made of
 KNOWN = "known_decisions"  # digests of the decisions that were learned
 Parts = tuple[dict[str, np.ndarray], dict[str, float | int], int]
+# What a class did before it had these settings, which a file of that time does not name.
+EARLIER: dict[str, dict[str, Any]] = {
+    "Regression": {"is_standardised": False},
+    "TorchRegression": {"is_standardised": False},
+    "Ridge": {"is_standardised": False},
+    "GLM": {"is_standardised": False},
+    "NeuralRBMLEGA": {"linear": None},
+}
 OURS = "rbmle."  # the only package whose classes a file may name
 
 
@@ -246,7 +254,8 @@ def decode(value: Any) -> Any:
             kind: Any = getattr(importlib.import_module(module), name)
             if "__dataclass_fields__" not in vars(kind):
                 raise ValueError(f"{path} is neither a policy nor a part of one")
-            return kind(**{key: decode(part) for key, part in parts.items()})
+            settings = EARLIER.get(name, {}) | {key: decode(part) for key, part in parts.items()}
+            return kind(**settings)
         case {"tuple": list(items)}:
             return tuple(decode(item) for item in items)
         case {"foreign": text}:

@@ -1,6 +1,7 @@
 """What learns: f(x; θ), its gradient, and how sure it is."""
 
 from rbmle.models.arm_ascent import ArmAscent
+from rbmle.models.blend import LinearPart
 from rbmle.models.generalised_linear import GLM
 from rbmle.models.history import Memory
 from rbmle.models.network import Network
@@ -15,6 +16,7 @@ __all__ = [
     "Diagonal",
     "Exact",
     "FullBatch",
+    "LinearPart",
     "Memory",
     "Network",
     "Regression",

@@ -1,13 +1,14 @@
 """NeuralRBMLE-GA: reward-biased maximum likelihood by gradient ascent, Algorithm 1 of the paper."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.arm_ascent import ArmAscent, Biased
+from rbmle.models.blend import Blend, BlendState, LinearPart
 from rbmle.models.printed import printed_model
 from rbmle.models.regression import Regression
 from rbmle.models.regression_state import RegressionState
@@ -17,24 +18,33 @@ from rbmle.policies.schedules import Logarithm, Power, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralRBMLEGA(ModelPolicy[RegressionState]):
+class NeuralRBMLEGA(ModelPolicy[Any]):  # the state of a Blend
     """Index ℓ_λ(F_t; θ̃_a) + α(t) ζ(t) f(x_a; θ̃_a), or f(x_a; θ̃_a) alone.
 
     θ̃_a is the output of gradient ascent on ℓ_λ(F_t; θ) + α(t) f(x_a; θ), Eq. (12), from the shared
-    estimator θ̂, and α(t) = ν δ(t) growth(t), with δ(t) the mean absolute deviation of the rewards so far: one
-    ν serves rewards of any size, and where nearly all are alike there is little to find. Both indices are
-    divided by what all arms share. An arm that cannot win has an upper bound of its index instead. Where θ̂
-    promises less than the smallest reward so far, which no reward can have taught it, it counts as that reward.
+    estimator θ̂, and α(t) = ν σ(t) growth(t). Both indices are divided by what all arms share.
+
+    In the paper f is a network, and σ(t) = 1. By default f = w₁ · line + w₂ · network, with weights by how well
+    both have predicted (see `LinearPart`), and σ(t) is the deviation of rewards from what was predicted, in
+    units of that of all rewards. For the line, with V = λI + Σ x xᵀ, Eq. (12) has the solution
+    f(x_a; θ̃_a) = θ̂ᵀx_a + α ‖x_a‖²_{V⁻¹}, which lowers the likelihood by α² ‖x_a‖²_{V⁻¹}/2. With `linear=None`,
+    f is the network alone, and σ(t) is the mean absolute deviation of the rewards so far.
+
+    An arm that cannot win has an upper bound of its index instead. Where θ̂ promises less than the smallest
+    reward so far, which no reward can have taught it, it counts as that reward.
+
+    Hung and Hsieh, "Reward-Biased Maximum Likelihood Estimation for Neural Contextual Bandits".
     """
 
     model: Regression = field(default_factory=Regression)
     bias: float = 0.03  # ν
     growth: Schedule = field(default_factory=Power)
-    is_scaled: bool = True  # by δ(t), which is 1 in the paper
+    is_scaled: bool = True  # by σ(t), which is 1 in the paper
     is_bounded: bool = True  # by the smallest reward so far; not in the paper
     zeta: Schedule = field(default_factory=Logarithm)  # ζ(t)
     rule: Literal["likelihood", "estimate"] = "likelihood"
     ascent: ArmAscent = field(default_factory=lambda: ArmAscent(steps=12, rate=1 / 3))
+    linear: LinearPart | None = field(default_factory=LinearPart)  # not in the paper
 
     title: ClassVar[str] = "NeuralRBMLE-GA"
 
@@ -56,28 +66,48 @@ class NeuralRBMLEGA(ModelPolicy[RegressionState]):
         The defaults read the paper literally: steps on ℓ_λ, from θ₀. See `printed_model` for the other reading.
         """
         model = printed_model(objective=objective, warm=warm)
-        return NeuralRBMLEGA(model=model, bias=bias, is_scaled=False, is_bounded=False)
+        return NeuralRBMLEGA(model=model, bias=bias, is_scaled=False, is_bounded=False, linear=None)
 
     @property
-    def learner(self) -> Biased:
-        """Return the network with the ascent of each arm."""
-        return Biased(model=self.model, ascent=self.ascent)
+    def learner(self) -> Blend:
+        """The network with the ascent of each arm, and the line beside it."""
+        return Blend(network=Biased(model=self.model, ascent=self.ascent), linear=self.linear)
 
-    def index(
-        self, state: RegressionState, contexts: Contexts, rng: np.random.Generator
-    ) -> Indices:
+    def index(self, state: Any, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the index of each arm's own biased estimator."""
+        t, nowhere = state.round + 1, np.zeros(len(contexts))
+        alpha = self.bias * self.growth(t)
+        if not isinstance(state, BlendState):
+            alpha *= deviation(state.watch) if self.is_scaled else 1.0
+            return self._network_index(state, contexts, alpha, 1.0, nowhere)
+        line = self.learner.line
+        alpha *= line.deviation(state) if self.is_scaled else 1.0
+        (w1, w2), means, norms = line.values(state, contexts)
+        likelihood = 1 / (2 * self.zeta(t)) if self.rule == "likelihood" else 0.0
+        rest = w1 * (means + alpha * norms * (1 - likelihood))
+        return self._network_index(state.regression, contexts, alpha, w2, rest)
+
+    def _network_index(
+        self,
+        state: RegressionState,
+        contexts: Contexts,
+        alpha: float,
+        weight: float,
+        rest: Indices,
+    ) -> Indices:
+        """Return the index of Algorithm 1 for the network, times its weight in f, plus the rest."""
+        if weight == 0.0:
+            return rest
         t = state.round + 1
-        delta = deviation(state.watch) if self.is_scaled else 1.0
-        alpha = self.bias * delta * self.growth(t)
         by_likelihood = self.rule == "likelihood" and alpha > 0
         scale = alpha * self.zeta(t)
         worth = 1 / scale if by_likelihood else 0.0
         # One draw of samples for a round: at a given state the index is a function of the contexts.
         least = self._least(state)
-        f, gain = self.learner.estimates(state, contexts, alpha, np.uint64(t), worth, least)
+        rules = (alpha, np.uint64(t), worth, least, rest / weight)
+        f, gain = self.learner.network.estimates(state, contexts, *rules)
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.
-        return f + gain / scale if by_likelihood else f
+        return weight * (f + gain / scale if by_likelihood else f) + rest
 
     def _least(self, state: RegressionState) -> float:
         """Return what θ̂ promises at least; −∞ where the likelihood sees to it that it promises no less."""

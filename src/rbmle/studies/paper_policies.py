@@ -33,7 +33,7 @@ GRIDS = {
 PRINTED_GRID = (1.0, 1e-1, 1e-3, 1e-5)  # of ν, in the appendix
 RATES = (0.1, 0.4)  # η; with preprocessing `standard` it is chosen as ν is, the first elsewhere
 # With the paper's J; it never forgets.
-LEARNER = Regression(training=Replay(steps=100, rate=RATES[0]), alarm=0.0)
+LEARNER = Regression(training=Replay(steps=100, rate=RATES[0]), alarm=0.0, is_standardised=False)
 LEARNERS = {"paper": replace(LEARNER, network=Network(start="standard"), ridge=0.001)}
 ASCENT = ArmAscent(steps=16, rate=0.25, reach=2.0)  # of GA with preprocessing `paper`
 
@@ -44,13 +44,13 @@ def as_studied(policy: Any, preprocessing: str) -> Any:
         case LinRBMLE():
             policy = replace(policy, growth=Power(exponent=0.5))
         case NeuralRBMLEGA():
-            policy = replace(policy, is_bounded=False)
+            policy = replace(policy, is_bounded=False, linear=None)
             if preprocessing == "paper":
                 growth = Power(exponent=0.25)
                 policy = replace(policy, growth=growth, is_scaled=False, ascent=ASCENT)
     if isinstance(policy.model, Regression):
         return replace(policy, model=LEARNERS.get(preprocessing, LEARNER))
-    return replace(policy, model=replace(policy.model, alarm=0.0))
+    return replace(policy, model=replace(policy.model, alarm=0.0, is_standardised=False))
 
 
 def as_printed(policy: Any, *, is_warm: bool = False) -> Any:
@@ -59,12 +59,12 @@ def as_printed(policy: Any, *, is_warm: bool = False) -> Any:
     Read literally, a network ascends ℓ_λ from θ₀ in each round; with `is_warm` it ascends ℓ_λ/t from θ̂.
     """
     if not isinstance(policy.model, Regression):
-        model = replace(policy.model, alarm=0.0)
+        model = replace(policy.model, alarm=0.0, is_standardised=False)
         return replace(policy, model=model, growth=Power(exponent=0.5))
     model = printed_model(objective="mean", warm=True) if is_warm else printed_model()
     policy = replace(policy, model=model)
     if isinstance(policy, NeuralRBMLEGA):
-        return replace(policy, is_scaled=False, is_bounded=False)
+        return replace(policy, is_scaled=False, is_bounded=False, linear=None)
     return policy
 
 

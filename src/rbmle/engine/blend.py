@@ -1,0 +1,222 @@
+"""A linear model beside a network: ridge regressions of several strengths, and how much each part is trusted.
+
+A ridge regression is kept by a square root F of V⁻¹ = FFᵀ for each block, or, where contexts are wide, by the
+diagonal of V⁻¹. A context x is seen as (x/s, 1), with s² the mean ‖x‖² of those that were learned.
+"""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+from rbmle.core.types import Rows
+from rbmle.engine.compiled import inlined, kernel
+from rbmle.engine.network import square
+
+# Places in `Record`, before one for the loss of each ridge regression. SQUARES and SEEN are never forgotten.
+COUNT, MISSED, LL, LN, NN, LR, NR, SQUARES, SEEN, LOSSES = range(10)
+CLIP = 5.0  # deviations that an error counts at most
+MOST = 1.2  # largest weight of a part
+
+Record = Float[np.ndarray, " 9+ridges"]
+Roots = Float[
+    np.ndarray, "ridges blocks features+1 features+1"
+]  # or [..., features+1, 1], a diagonal
+Linear = Float[np.ndarray, "ridges blocks features+1"]
+
+
+@inlined
+def scale_of(record: Record) -> float:
+    """Return 1/s."""
+    return math.sqrt(record[SEEN] / record[SQUARES]) if record[SQUARES] > 0.0 else 1.0
+
+
+@inlined
+def dot(theta: Linear, l: int, rows: Rows, i: int, scale: float) -> float:
+    """Return θᵀ(x_i/s, 1)."""
+    block = rows.blocks[i]
+    total = theta[l, block, theta.shape[2] - 1]
+    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+        total += scale * rows.values[k] * theta[l, block, rows.indices[k]]
+    return total
+
+
+@inlined
+def project(
+    F: Roots, l: int, rows: Rows, i: int, scale: float, v: Float[np.ndarray, " features+1"]
+) -> float:
+    """Return ‖(x_i/s, 1)‖²_{V⁻¹}; v becomes Fᵀ(x_i/s, 1), unless F is a diagonal."""
+    block, last = rows.blocks[i], v.shape[0] - 1
+    first, end = rows.starts[i], rows.starts[i] + rows.lengths[i]
+    if F.shape[3] == 1:
+        total = F[l, block, last, 0]
+        for k in range(first, end):
+            x = scale * rows.values[k]
+            total += x * x * F[l, block, rows.indices[k], 0]
+        return total
+    for j in range(last + 1):
+        v[j] = F[l, block, last, j]
+    for k in range(first, end):
+        feature, x = rows.indices[k], scale * rows.values[k]
+        for j in range(last + 1):
+            v[j] += x * F[l, block, feature, j]
+    total = 0.0
+    for j in range(last + 1):
+        total += v[j] * v[j]
+    return total
+
+
+@inlined
+def add(
+    F: Roots,
+    theta: Linear,
+    ones: Linear,
+    l: int,
+    rows: Rows,
+    i: int,
+    scale: float,
+    reward: float,
+    v: Float[np.ndarray, " features+1"],
+) -> None:
+    """V ← V + xxᵀ, θ̂ ← V⁻¹ Σ r x and ones ← V⁻¹ Σ x, with x = (x_i/s, 1), as `ridge_update` does."""
+    block, last = rows.blocks[i], v.shape[0] - 1
+    s = 1.0 + project(F, l, rows, i, scale, v)
+    error = (reward - dot(theta, l, rows, i, scale)) / s
+    rest = (1.0 - dot(ones, l, rows, i, scale)) / s
+    if F.shape[3] == 1:
+        first, length = rows.starts[i], rows.lengths[i]
+        for k in range(first, first + length + 1):
+            is_last = k == first + length
+            j = last if is_last else rows.indices[k]
+            u = F[l, block, j, 0] * (1.0 if is_last else scale * rows.values[k])
+            theta[l, block, j] += u * error
+            ones[l, block, j] += u * rest
+            F[l, block, j, 0] -= u * u / s
+        return
+    shrink = 1.0 / (s + math.sqrt(s))
+    for j in range(last + 1):
+        u = 0.0
+        for k in range(last + 1):
+            u += F[l, block, j, k] * v[k]
+        theta[l, block, j] += u * error
+        ones[l, block, j] += u * rest
+        u *= shrink
+        for k in range(last + 1):
+            F[l, block, j, k] -= u * v[k]
+
+
+@inlined
+def trust_ridges(record: Record, shares: Float[np.ndarray, " ridges"]) -> None:
+    """Write p(ridge | errors) ∝ exp(−Σ e²/2σ²), with σ² the mean e² of the best of them."""
+    best = np.inf
+    for l in range(shares.shape[0]):
+        best = min(best, record[LOSSES + l])
+    variance = (best + 1.0) / (record[COUNT] + 1.0)
+    total = 0.0
+    for l in range(shares.shape[0]):
+        shares[l] = math.exp((best - record[LOSSES + l]) / (2.0 * variance))
+        total += shares[l]
+    for l in range(shares.shape[0]):
+        shares[l] /= total
+
+
+@inlined
+def trust_parts(record: Record, patience: float) -> tuple[float, float]:
+    """Return the weights of the line and of the network: least squares of rewards on what both predicted.
+
+    Weights are not negative, and are pulled to (0, 1), the network alone, as by `patience` rounds of evidence.
+    """
+    if record[COUNT] == 0.0:
+        return 0.0, 1.0
+    pull = patience * ((record[LL] + record[NN]) / (2.0 * record[COUNT]) + 1e-6)
+    ll, nn, ln = record[LL] + pull, record[NN] + pull, record[LN]
+    lr, nr = record[LR], record[NR] + pull
+    determinant = ll * nn - ln * ln
+    linear, network = (lr * nn - nr * ln) / determinant, (nr * ll - lr * ln) / determinant
+    if linear < 0.0 or network < 0.0:  # the better of the two edges
+        linear, network = max(lr / ll, 0.0), max(nr / nn, 0.0)
+        if linear * lr > network * nr:
+            network = 0.0
+        else:
+            linear = 0.0
+    return min(linear, MOST), min(network, MOST)
+
+
+@kernel
+def blend_values(
+    rows: Rows,
+    record: Record,
+    patience: float,
+    centre: float,
+    gain: float,
+    F: Roots,
+    theta: Linear,
+    ones: Linear,
+    means: Float[np.ndarray, " n"],
+    norms: Float[np.ndarray, " n"],
+) -> tuple[float, float]:
+    """Write θ̂ᵀx and ‖x‖²_{V⁻¹} for every context, averaged over the ridges; return both weights."""
+    shares, v = np.empty(theta.shape[0]), np.empty(theta.shape[2])
+    trust_ridges(record, shares)
+    weights, scale = trust_parts(record, patience), scale_of(record)
+    means[:] = 0.0
+    norms[:] = 0.0
+    for l in range(theta.shape[0] if weights[0] > 0.0 else 0):
+        if shares[l] < 1e-3:
+            continue
+        for i in range(rows.blocks.shape[0]):
+            value = dot(theta, l, rows, i, scale) - centre * dot(ones, l, rows, i, scale)
+            means[i] += shares[l] * value * gain
+            norms[i] += shares[l] * project(F, l, rows, i, scale, v)
+    return weights
+
+
+@kernel
+def blend_update(
+    rows: Rows,
+    rewards: Float[np.ndarray, " n"],
+    forecasts: Float[np.ndarray, "n 3"],
+    begin: int,
+    end: int,
+    memory: float,
+    patience: float,
+    record: Record,
+    F: Roots,
+    theta: Linear,
+    ones: Linear,
+) -> None:
+    """Judge both parts by each reward before it is learned, then let the linear part learn it.
+
+    A forecast is f(x; θ̂) of the network before it had learned the reward, and the units of all rewards up
+    to this one: they are learned less the first of them, times the second.
+    """
+    shares, v = np.empty(theta.shape[0]), np.empty(theta.shape[2])
+    for i in range(begin, end):
+        f, centre, gain = forecasts[i]
+        if record[SEEN] > 0.0:
+            r = (rewards[i] - centre) * gain
+            scale = scale_of(record)
+            trust_ridges(record, shares)
+            weights = trust_parts(record, patience)
+            mean = 0.0
+            for place in range(COUNT, SQUARES):
+                record[place] *= memory
+            for l in range(theta.shape[0]):
+                value = dot(theta, l, rows, i, scale) - centre * dot(ones, l, rows, i, scale)
+                mean += shares[l] * value * gain
+                error = min(max(r - value * gain, -CLIP), CLIP)
+                record[LOSSES + l] = memory * record[LOSSES + l] + error * error
+            error = min(max(r - weights[0] * mean - weights[1] * f, -CLIP), CLIP)
+            r = min(max(r, -CLIP), CLIP)
+            record[COUNT] += 1.0
+            record[MISSED] += error * error
+            record[LL] += mean * mean
+            record[LN] += mean * f
+            record[NN] += f * f
+            record[LR] += mean * r
+            record[NR] += f * r
+        record[SQUARES] += square(rows, i)
+        record[SEEN] += 1.0
+        scale = scale_of(record)
+        for l in range(theta.shape[0]):
+            add(F, theta, ones, l, rows, i, scale, rewards[i], v)

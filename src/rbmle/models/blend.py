@@ -1,0 +1,224 @@
+"""A linear model beside a network, which is trusted as far as it has predicted rewards better."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rbmle.core.errors import SettingError
+from rbmle.core.numbers import check_positive
+from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.engine.blend import (
+    COUNT,
+    LOSSES,
+    MISSED,
+    Linear,
+    Record,
+    Roots,
+    blend_update,
+    blend_values,
+)
+from rbmle.models.arm_ascent import Biased
+from rbmle.models.regression import Regression
+from rbmle.models.regression_state import RegressionState
+from rbmle.models.training import Replay
+from rbmle.models.watch import units
+
+DENSE = 2**22  # numbers that V⁻¹ has at most; of wider contexts its diagonal is kept
+
+
+@dataclass(slots=True, kw_only=True)
+class BlendState:
+    """A network, ridge regressions on the same rewards, and how well both have predicted."""
+
+    regression: RegressionState
+    F: Roots
+    theta: Linear
+    ones: Linear
+    record: Record
+
+    @property
+    def round(self) -> int:
+        """Return how many rounds were learned; the paper's t is one more."""
+        return self.regression.round
+
+
+State = BlendState | RegressionState  # the latter where there is no line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearPart:
+    """Ridge regressions on (x, 1), averaged by how well they predict, beside a network on x.
+
+    Rewards are noisy more often than not. Then a network needs thousands of them before it predicts better
+    than a line, which a round without noise may teach it. So both learn all rewards, and f is w₁ · line +
+    w₂ · network, with weights by least squares on what both have predicted *before* they learned a reward.
+    Before there is evidence the weights are (0, 1), as by `patience` rounds. The ridges, strongest when
+    little can be learned, are averaged with weights exp(−Σ e²/2σ²) by their errors e.
+    """
+
+    ridges: tuple[float, ...] = (0.3, 3.0, 30.0, 100.0)  # λ, for contexts of a mean length of 1
+    patience: float = 20.0  # rounds
+    forgetting: float = 0.001  # share of the evidence that is forgotten in a round
+
+    def __post_init__(self) -> None:
+        """Raise SettingError for a setting out of range."""
+        if not self.ridges:
+            raise SettingError("`ridges` must have at least one ridge, as in ridges=(1.0,)")
+        for ridge in self.ridges:
+            check_positive("ridges", ridge)
+        check_positive("patience", self.patience)
+        if not 0 <= self.forgetting < 1:
+            raise SettingError(
+                f"`forgetting` must be at least 0 and below 1, got {self.forgetting}; it is a share per round"
+            )
+
+    def start(self, regression: RegressionState, blocks: int, features: int) -> BlendState:
+        """Return a state before any data, with V = λI."""
+        size = features + 1
+        is_dense = len(self.ridges) * blocks * size * size <= DENSE
+        F = np.zeros((len(self.ridges), blocks, size, size if is_dense else 1))
+        _begin(F, self.ridges)
+        theta, ones = np.zeros((2, len(self.ridges), blocks, size))
+        record = np.zeros(LOSSES + len(self.ridges))
+        return BlendState(regression=regression, F=F, theta=theta, ones=ones, record=record)
+
+    def values(
+        self, state: BlendState, contexts: Contexts
+    ) -> tuple[tuple[float, float], Indices, Indices]:
+        """Return (w₁, w₂), and the line's θ̂ᵀx and ‖x‖²_{V⁻¹} of every context."""
+        n = len(contexts)
+        means, norms = np.empty(n), np.empty(n)
+        past = (state.F, state.theta, state.ones)
+        judged = (state.record, float(self.patience), *units(state.regression.watch))
+        weights = blend_values(contexts.rows, *judged, *past, means, norms)
+        return weights, means, norms
+
+    def deviation(self, state: BlendState) -> float:
+        """Return the deviation of rewards from predictions, in units of that of all rewards."""
+        missed, count = state.record[MISSED], state.record[COUNT]
+        return min(math.sqrt((missed + 1) / (count + 1)), 1.0)
+
+    def update_all(self, state: BlendState, batch: Batch, model: Regression) -> None:
+        """Let the network learn, then judge both parts and let the line learn."""
+        if isinstance(model.training, Replay):
+            forecasts = np.empty((len(batch), 3))
+            restarts = model.learn(state.regression, batch, model.fit, None, forecasts)
+            self._learn(state, batch, forecasts, restarts)
+            return
+        for one, _ in batch.singles():
+            (f,) = model.scores(state.regression, one.contexts)
+            restarts = model.learn(state.regression, one, model.fit)
+            forecasts = np.array([[f, *units(state.regression.watch)]])
+            self._learn(state, one, forecasts, restarts)
+
+    def grow(self, state: BlendState, blocks: int) -> None:
+        """Make room for more blocks."""
+        more = blocks - state.theta.shape[1]
+        new = np.zeros((len(self.ridges), more, *state.F.shape[2:]))
+        _begin(new, self.ridges)
+        zeros = np.zeros((len(self.ridges), more, state.theta.shape[2]))
+        state.F = np.concatenate([state.F, new], axis=1)
+        state.theta = np.concatenate([state.theta, zeros], axis=1)
+        state.ones = np.concatenate([state.ones, zeros], axis=1)
+
+    def frozen(self, state: BlendState, regression: RegressionState) -> BlendState:
+        """Return a copy around a network that is frozen already."""
+        return BlendState(
+            regression=regression,
+            F=state.F.copy(),
+            theta=state.theta.copy(),
+            ones=state.ones.copy(),
+            record=state.record.copy(),
+        )
+
+    def _learn(
+        self, state: BlendState, batch: Batch, forecasts: np.ndarray, restarts: list[int]
+    ) -> None:
+        """Learn what came after the last time that all was forgotten."""
+        begin, n = restarts[-1] if restarts else 0, len(batch)
+        if restarts:
+            _begin(state.F, self.ridges)
+            for part in (state.theta, state.ones, state.record):
+                part[:] = 0.0
+        past = (state.record, state.F, state.theta, state.ones)
+        rules = (1.0 - self.forgetting, float(self.patience))
+        blend_update(batch.contexts.rows, batch.rewards, forecasts, begin, n, *rules, *past)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blend:
+    """A biased network and a line beside it.
+
+    Only the network is there if `linear` is None, or if rewards are learned as they are: f is not their mean.
+    """
+
+    network: Biased
+    linear: LinearPart | None
+
+    @property
+    def model(self) -> Regression:
+        """The regression of the network."""
+        return self.network.model
+
+    @property
+    def line(self) -> LinearPart:
+        """The linear part of a state that has one."""
+        if self.linear is None:
+            raise SettingError(
+                "this state has a linear part; give the policy one, as in linear=LinearPart()"
+            )
+        return self.linear
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        """The smallest and the largest reward that there can be."""
+        return self.model.rewards
+
+    @property
+    def standardises(self) -> bool:
+        """Whether rewards are learned in other units than they come."""
+        return self.model.standardises
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> State:
+        """Return the network at θ₀, an empty history, and a line that is 0 everywhere."""
+        regression = self.model.init(blocks, features, rng)
+        if self.linear is None or not self.standardises:
+            return regression
+        return self.linear.start(regression, blocks, features)
+
+    def predict(self, state: State, contexts: Contexts) -> Indices:
+        """Return f(x; θ̂) for every context, in the units of rewards."""
+        if not isinstance(state, BlendState):
+            return self.network.predict(state, contexts)
+        (w1, w2), means, _ = self.line.values(state, contexts)
+        f = w1 * means + w2 * self.model.scores(state.regression, contexts)
+        return self.model.in_rewards(state.regression.watch, f)
+
+    def update_all(self, state: State, batch: Batch) -> None:
+        """Learn a batch."""
+        if not isinstance(state, BlendState):
+            self.network.update_all(state, batch)
+        else:
+            self.line.update_all(state, batch, self.model)
+
+    def grow(self, state: State, blocks: int, rng: np.random.Generator) -> None:
+        """Make room for more blocks."""
+        if not isinstance(state, BlendState):
+            self.network.grow(state, blocks, rng)
+        else:
+            self.line.grow(state, blocks)
+            self.network.grow(state.regression, blocks, rng)
+
+    def frozen(self, state: State) -> State:
+        """Return what the index reads, which stays as it is when the state learns."""
+        if not isinstance(state, BlendState):
+            return self.network.frozen(state)
+        return self.line.frozen(state, self.network.frozen(state.regression))
+
+
+def _begin(F: Roots, ridges: tuple[float, ...]) -> None:
+    """Write F = I/√λ, or the diagonal of V⁻¹ = I/λ."""
+    size, width = F.shape[2:]
+    for root, ridge in zip(F, ridges, strict=True):
+        root[:] = np.eye(size) / ridge**0.5 if width == size else 1 / ridge

@@ -1,0 +1,187 @@
+"""A line beside a network: ridge regression in the units of rewards, and weights by what both predicted."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rbmle import Bandit, LinearPart, LinUCB, NeuralRBMLEGA, NeuralUCB, Regression
+from rbmle.core.contexts import per_arm
+from rbmle.core.errors import SettingError
+from rbmle.core.types import Batch, Contexts
+from rbmle.engine.blend import COUNT, LL, LN, LOSSES, LR, NN, NR, blend_values
+from rbmle.models.blend import BlendState
+from rbmle.models.ridge import Ridge
+
+SAVED = Path(__file__).parents[1] / "saved"
+LINE = LinearPart(ridges=(2.0,))
+POLICY = NeuralRBMLEGA(linear=LINE)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def rows(X: np.ndarray) -> Contexts:
+    return per_arm(X, X.shape[1])
+
+
+def learned(policy: Any, X: np.ndarray, rewards: np.ndarray) -> Any:
+    state = policy.init(1, X.shape[1], rng())
+    is_fitted = np.zeros(len(X), np.bool_)
+    batch = Batch(contexts=rows(X), rewards=rewards, is_fitted=is_fitted, rng=rng)
+    policy.update_all(state, batch)
+    return state
+
+
+def test_a_standardised_ridge_regression_is_that_of_standardised_rewards() -> None:
+    X, r = rng(1).normal(size=(30, 3)), 250 + 10 * rng(2).normal(size=30)
+    model = Ridge(ridge=0.5)
+    state = model.init(1, 3, rng())
+    model.update_all(
+        state,
+        Batch(contexts=rows(X), rewards=r, is_fitted=np.ones(30, np.bool_), rng=rng),
+    )
+    z = (r - r.mean()) / r.std()
+    Z = np.c_[X, np.ones(30)]  # with the constant
+    theta = np.linalg.solve(0.5 * np.eye(4) + Z.T @ Z, Z.T @ z)
+    x = rows(np.array([[1.0, 2.0, -1.0]]))
+    estimate = np.array([[1.0, 2.0, -1.0, 1.0]]) @ theta
+    np.testing.assert_allclose(model.estimates(state, x)[0], estimate, rtol=1e-9)
+    expected = r.mean() + r.std() * estimate
+    np.testing.assert_allclose(model.predict(state, x), expected, rtol=1e-12)
+
+
+def test_the_line_is_a_ridge_regression_on_scaled_contexts_and_a_constant() -> None:
+    signs, r = rng(3).choice([-1.0, 1.0], size=(20, 3)), rng(4).normal(size=20)
+    X = signs * np.array([1.0, 2.0, 0.5])
+    state = learned(
+        POLICY, X, r
+    )  # contexts of one length, so that their scale is known: it is that length
+    length = np.linalg.norm(X[0])
+    Z = np.c_[X / length, np.ones(20)]
+    V = 2.0 * np.eye(4) + Z.T @ Z
+    theta = np.linalg.solve(V, Z.T @ ((r - r.mean()) / r.std()))
+    state.record[[LL, NN, LR]] = 1.0, 1.0, 1e9  # all trust in the line
+    (w1, _), means, norms = LINE.values(state, rows(X[:1]))
+    assert w1 > 0
+    np.testing.assert_allclose(means, Z[:1] @ theta, rtol=1e-9)
+    np.testing.assert_allclose(norms, Z[:1] @ np.linalg.solve(V, Z[0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sums", "weights"),
+    [
+        ((0.0, 0.0, 0.0, 0.0, 0.0), (0.0, 1.0)),  # nothing was predicted: the network alone
+        (
+            (3.0, 0.0, 1.0, 2.0, 1.0),
+            (0.4, 1.0),
+        ),  # pull 20 · (3 + 1)/(2 · 20) = 2: 2/(3 + 2), (1 + 2)/(1 + 2)
+        ((3.0, 0.0, 1.0, -9.0, 1.0), (0.0, 1.0)),  # a line that is wrong is not turned around
+        ((1.0, 0.0, 3.0, 3.0, -9.0), (1.0, 0.0)),  # nor a network; 3/(1 + 2)
+        ((3.0, 0.0, 1.0, 99.0, 1.0), (1.2, 1.0)),  # no weight is above 1.2
+    ],
+)
+def test_weights_are_least_squares_on_numbers_a_hand_can_check(
+    sums: tuple[float, ...], weights: tuple[float, float]
+) -> None:
+    state = POLICY.init(1, 2, rng())
+    state.record[COUNT] = 20.0
+    state.record[[LL, LN, NN, LR, NR]] = sums
+    context, out = rows(np.ones((1, 2))), (np.empty(1), np.empty(1))
+    past = (state.F, state.theta, state.ones)
+    found = blend_values(context.rows, state.record, 20.0, 0.0, 1.0, *past, *out)
+    np.testing.assert_allclose(found, weights, rtol=1e-4)
+
+
+def test_ridges_are_averaged_by_their_errors() -> None:
+    line = LinearPart(ridges=(1.0, 4.0))
+    state = NeuralRBMLEGA(linear=line).init(1, 1, rng())
+    state.record[COUNT] = 9.0
+    state.record[LOSSES:] = (
+        4.0,
+        4.0 + np.log(3.0),
+    )  # σ² = (4 + 1)/(9 + 1) = ½: weights 1 and exp(−log 3)
+    state.record[[LL, LR]] = 1.0, 1.0
+    _, _, norms = line.values(state, rows(np.ones((1, 1))))
+    np.testing.assert_allclose(norms, [0.75 * 2 / 1 + 0.25 * 2 / 4])  # ‖(1, 1)‖² = 2
+
+
+def test_the_biased_line_is_the_maximiser_of_equation_12() -> None:
+    """With no weight on the network: θ̂ᵀx + α ‖x‖² less α² ‖x‖²/2 divided by α ζ."""
+    X, r = rng(5).normal(size=(40, 3)), rng(6).normal(size=40)
+    state = learned(POLICY, X, r)
+    state.record[[LL, LN, NN, LR, NR]] = 1.0, 0.0, 1.0, 1.0, -1e9
+    offer = rows(rng(7).normal(size=(3, 3)))
+    (w1, w2), means, norms = LINE.values(state, offer)
+    assert w1 > 0 == w2
+    alpha = 0.03 * LINE.deviation(state) * 41**0.5
+    index = POLICY.index(state, offer, rng())
+    zeta = POLICY.zeta(41)
+    np.testing.assert_allclose(index, w1 * (means + alpha * norms * (1 - 1 / (2 * zeta))))
+    V, theta = np.linalg.inv(state.F[0, 0] @ state.F[0, 0].T), means
+    scale = (state.record[-2] / state.record[-3]) ** 0.5  # SEEN/SQUARES
+    x = np.r_[offer.dense()[0] * scale, 1.0]
+    moved = alpha * np.linalg.solve(V, x)  # from θ̂ to the maximiser of −½‖θ − θ̂‖²_V + α θᵀx
+    np.testing.assert_allclose(theta[0] + x @ moved, means[0] + alpha * norms[0])
+    np.testing.assert_allclose(moved @ V @ moved / 2, alpha**2 * norms[0] / 2)
+
+
+def test_the_line_is_trusted_where_rewards_are_noise_around_a_line_and_the_network_is_not() -> None:
+    bandit = Bandit(NeuralRBMLEGA(), arms=2, features=4, seed=0)
+    draws = rng(8)
+    for _ in range(600):
+        decision = bandit.decide(draws.normal(size=4))
+        x = decision.context.dense()[0]
+        mean = 0.5 * x[0] * (1 if decision.arm else -1)
+        bandit.learn(decision, mean + draws.normal())
+    assert isinstance(bandit.state, BlendState)
+    (w1, w2), *_ = LinearPart().values(bandit.state, rows(np.ones((1, 4))))
+    assert w1 > 0.3 > w2
+
+
+def test_a_line_over_wide_contexts_keeps_a_diagonal() -> None:
+    policy = NeuralRBMLEGA()
+    state = policy.init(3, 2000, rng())
+    assert state.F.shape == (4, 3, 2001, 1)
+    bandit = Bandit(policy, arms=3, features=2000, seed=0)
+    for t in range(5):
+        bandit.learn(bandit.decide(rng(t).normal(size=2000)), float(t))
+    assert all(np.isfinite(list(bandit.predict(np.ones(2000)).values())))
+
+
+def test_predictions_are_in_the_units_of_rewards() -> None:
+    for policy in (NeuralRBMLEGA(), NeuralUCB(), LinUCB()):
+        bandit = Bandit(policy, arms=1, features=2, seed=0)
+        for t in range(60):
+            bandit.learn([1.0, t % 2], arm=0, reward=1000.0 + 5 * (t % 2))
+        low, high = (bandit.predict([1.0, x])[0] for x in (0.0, 1.0))
+        assert 998 < low < 1002.5 < high < 1007, policy
+
+
+def test_a_likelihood_with_units_of_its_own_has_no_line() -> None:
+    policy = NeuralRBMLEGA(model=Regression(is_standardised=False))
+    assert not isinstance(policy.init(1, 2, rng()), BlendState)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"ridges": ()}, {"ridges": (0.0,)}, {"patience": 0.0}, {"forgetting": 1.0}],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError):
+        replace(LinearPart(), **settings)
+
+
+@pytest.mark.parametrize("name", ["ga", "lin-ucb", "neural-ts"])
+def test_a_bandit_saved_before_rewards_were_standardised_goes_on_as_it_did(name: str) -> None:
+    bandit, choices = Bandit.load(SAVED / f"{name}.rbmle"), []
+    for t in range(40, 80):
+        x = rng(t).normal(size=2)
+        decision = bandit.decide(x)
+        choices.append(decision.arm)
+        bandit.learn(decision, float(decision.arm == ("tea" if x[0] > 0 else "juice")) * 3 + 10)
+    assert choices == json.loads((SAVED / "choices.json").read_text())[name]
