@@ -119,3 +119,10 @@ def test_the_documentation_has_the_defaults() -> None:
     assert "exploration" in found
     for name, value in found.items():
         assert defaults[name] == (float(value) if SETTINGS[name].kind is NUMBER else value)
+
+
+def test_a_retention_that_has_no_effect_is_told() -> None:
+    assert ServiceConfiguration().notices == []
+    (notice,) = ServiceConfiguration(log_retention_days=30).notices
+    assert (notice.code, notice.level) == ("log-retention", "warning")
+    assert "log_retention_days is 30, but this rbmle keeps the log" in notice.text

@@ -64,7 +64,7 @@ def test_a_start_tells_which_settings_are_not_the_defaults(tmp_path: Path) -> No
     ):
         log = open_log("memory:")
         begin(log, read_settings(None, given).start(), notify=print)
-        assert in_force(settings_of(log)) == line
+        assert in_force(settings_of(log)) == [line]
 
 
 def test_a_model_that_has_the_given_settings_goes_on_whatever_the_others_are() -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from rbmle.service.notices import Notice
 from rbmle.service.setting import (
     DATE,
     DURATION,
@@ -55,7 +56,7 @@ class LearningMode(StrEnum):
 class ServiceConfiguration:
     """How the service decides and learns: each field is a row of the table of settings.
 
-    Export, retraining and optimization are kept and shown only.
+    Retention, export, retraining and optimization are kept and shown only.
     """
 
     reward_wait_time: Annotated[
@@ -75,7 +76,8 @@ class ServiceConfiguration:
         int,
         Setting(
             WHOLE,
-            about="-1 is for ever; else it is a day more than the reward wait time, at least",
+            about="-1 is for ever; else it is a day more than the reward wait time, at least. It is kept and "
+            "shown only: nothing is deleted yet",
             schema={
                 "anyOf": [
                     {"const": FOREVER},
@@ -134,6 +136,20 @@ class ServiceConfiguration:
     def wait_milliseconds(self) -> int:
         """Return for how long an event waits for its reward."""
         return self.reward_wait_time // timedelta(milliseconds=1)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Return what an operator should know of settings that have no effect."""
+        if self.log_retention_days == FOREVER:
+            return []
+        return [
+            Notice(
+                code="log-retention",
+                title="No record of the log is deleted.",
+                text=f"log_retention_days is {self.log_retention_days}, but this rbmle keeps the log "
+                "for ever. Where old records have to go, begin a new log, and delete the old one.",
+            )
+        ]
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:

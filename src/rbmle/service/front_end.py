@@ -118,7 +118,9 @@ class FrontEnd:
         theirs = self.report.notices
         known = {notice.code for notice in theirs}  # the learner may have seen the same jump
         mine = [notice for notice in clock.notices if notice.code not in known]
-        return by_urgency([*theirs, *mine, *self._learner_notices()])
+        configuration = self._settings.configuration
+        unused = [] if configuration is None else configuration.notices
+        return by_urgency([*theirs, *mine, *self._learner_notices(), *unused])
 
     @property
     def is_learner_up(self) -> bool:

@@ -106,7 +106,8 @@ def run_learner(
             learner.stand_by(is_spare=is_spare)
         learner.prepare()
         if learner.is_leading:
-            tell(in_force(settings_of(log)))
+            for line in in_force(settings_of(log)):
+                tell(line)
         evaluator = Evaluator(address, lambda: learner.is_leading, tell)
         evaluator.start()
         started()

@@ -149,11 +149,11 @@ def read_settings(path: Path | None, given: dict[str, Any]) -> Settings:
         raise SettingError(f"{path or 'a setting'}: {error}; there are {known}") from None
 
 
-def in_force(written: WrittenSettings) -> str:
-    """Return in one line the policy of a log, and which of its settings are not the defaults."""
+def in_force(written: WrittenSettings) -> list[str]:
+    """Return the policy of a log with its settings that are not the defaults, and what has no effect."""
     model, configuration = written.model, written.configuration
     if model is None or configuration is None:  # a log that has no beginning yet
-        return "The log has no model yet."
+        return ["The log has no model yet."]
     usual = ModelSettings(policy=model.policy, featuriser=default_featuriser(model.policy))
     differing = [
         settings_in(model.policy),
@@ -170,4 +170,6 @@ def in_force(written: WrittenSettings) -> str:
         ),
     ]
     shown = " ".join(setting for setting in differing if setting)
-    return f"The policy is {name_of(model.policy)}; settings that are not the defaults: {shown or 'none'}"
+    name = name_of(model.policy)
+    first = f"The policy is {name}; settings that are not the defaults: {shown or 'none'}"
+    return [first, *(f"{notice.title} {notice.text}" for notice in configuration.notices)]
