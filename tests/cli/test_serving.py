@@ -1,10 +1,12 @@
 """`rbmle serve` and `rbmle key`: what they print, and what they leave behind."""
 
+import json
 import re
 import shlex
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from rbmle.cli.serving import _welcome
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.settings import Settings
+from tests.services import PATIENCE
 
 MAIN = "import sys; from rbmle.cli import main; sys.argv[0] = 'rbmle'; main()"
 rbmle = partial(subprocess.run, capture_output=True, text=True, timeout=60, check=False)
@@ -40,6 +43,77 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_pat
         assert ended.returncode != 0
         assert "s3cret" not in ended.stdout + ended.stderr
         assert "Traceback" not in ended.stderr
+        assert all("event" in json.loads(line) for line in ended.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:s3cret@127.0.0.1:1/x", "postgresql://me@127.0.0.1:1/x"]
+)
+@pytest.mark.parametrize("is_typed", [False, True])
+def test_a_password_that_all_users_can_see_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, is_typed: bool
+) -> None:
+    command = [sys.executable, "-c", MAIN, "learn", "--data", str(tmp_path)]
+    if is_typed:
+        command += ["--log", url]
+    else:
+        monkeypatch.setenv("RBMLE_LOG", url)
+    ended = rbmle(command)
+    assert "127.0.0.1" in ended.stderr  # which it tried
+    is_warned = "set RBMLE_LOG instead" in ended.stderr
+    assert is_warned == (is_typed and "s3cret" in url)
+
+
+LINES = """
+import gc, logging, sys, threading, warnings
+from rbmle.engine import notice
+from rbmle.service.http.logging import take_standard_error, tell
+take_standard_error()
+tell("a message\\nof two lines")
+warnings.warn("a warning")
+logging.getLogger("uvicorn.error").error("a line of uvicorn")
+logging.getLogger("asyncio").error("a callback", exc_info=ValueError("in a callback"))
+notice.compiling.say("a notice")
+class Finalized:
+    def __del__(self): raise ValueError("in a finalizer")
+Finalized()
+gc.collect()
+def fail(): raise ValueError("in a thread")
+thread = threading.Thread(target=fail); thread.start(); thread.join()
+raise ValueError("in main")
+"""
+
+
+def test_every_line_of_standard_error_is_json_where_nobody_watches() -> None:
+    ended = rbmle([sys.executable, "-c", LINES])
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert ended.returncode == 1
+    assert len(lines) == 8
+    assert all({"event", "level", "timestamp"} <= line.keys() for line in lines)
+    assert lines[0]["event"] == "a message\nof two lines"
+    assert "a warning" in lines[1]["event"]
+    assert (lines[2]["logger"], lines[2]["event"]) == ("uvicorn.error", "a line of uvicorn")
+    for line, text in zip((3, 5, 6, 7), ("callback", "finalizer", "thread", "main"), strict=True):
+        assert f"ValueError: in a {text}".replace("a main", "main") in lines[line]["exception"]
+
+
+def test_a_service_writes_json_alone(tmp_path: Path) -> None:
+    toml = tmp_path / "serve.toml"
+    toml.write_text("port = 0\n[configuration]\nlog_retention_days = 30\n")
+    command = [sys.executable, "-c", MAIN, "serve", "--config", str(toml)]
+    process = subprocess.Popen(
+        [*command, "--data", str(tmp_path / "data")], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    threading.Timer(PATIENCE, process.kill).start()
+    lines = []
+    for line in process.stderr:
+        lines.append(json.loads(line)["event"])
+        starts = ("No record of the log is deleted. log_retention_days is 30", "Try it")
+        if all(any(text.startswith(start) for text in lines) for start in starts):
+            process.terminate()
+    assert process.wait(PATIENCE) == 0
+    assert any(text.startswith("rbmle serves at http://127.0.0.1:") for text in lines)
 
 
 def test_the_greeting_shows_no_password(capsys: pytest.CaptureFixture[str]) -> None:

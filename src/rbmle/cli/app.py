@@ -34,16 +34,20 @@ def main_options(
     """Reward-biased maximum likelihood estimation for neural contextual bandits."""
 
 
+def mistake(error: RBMLEError | ModuleNotFoundError) -> str | None:
+    """Return in words what the user has to mend; None if that is not known."""
+    if isinstance(error, RBMLEError):
+        return str(error)
+    return advice((error.name or "").partition(".")[0])
+
+
 def main() -> None:
     """Run the command line; a mistake gets one line, and the exit code 2."""
     try:
         app()
-    except RBMLEError as error:
-        print(f"rbmle: {error}", file=sys.stderr)
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        needed = advice((error.name or "").partition(".")[0])
-        if needed is None:
+    except (RBMLEError, ModuleNotFoundError) as error:
+        message = mistake(error)
+        if message is None:
             raise
-        print(f"rbmle: {needed}", file=sys.stderr)
+        print(f"rbmle: {message}", file=sys.stderr)
         sys.exit(2)

@@ -1,7 +1,6 @@
 """The decision service: `rbmle serve`, its parts `rbmle front` and `rbmle learn`, and `rbmle key`."""
 
 import os
-import sys
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rbmle.cli.app import app
+from rbmle.cli.app import app, mistake
 from rbmle.cli.extras import require
-from rbmle.core.errors import SettingError
+from rbmle.core.errors import RBMLEError, SettingError
 
 if TYPE_CHECKING:
     from rbmle.service.settings import Settings
@@ -20,6 +19,11 @@ if TYPE_CHECKING:
 TRY = (
     'curl -H "Authorization: Bearer $(rbmle key --scope decide --data {data})" {address}/v1/rank '
     '-d \'{{"context": {{"time": "morning"}}, "actions": [{{"id": "tea"}}, {{"id": "coffee"}}]}}\''
+)
+LOG_VARIABLE = "RBMLE_LOG"
+LOG_SHOWN = (
+    "the password in --log can be read by every user of this machine, in the list of processes; set "
+    f"{LOG_VARIABLE} instead, or keep the password in PGPASSWORD, ~/.pgpass or the file of --config"
 )
 
 
@@ -31,7 +35,7 @@ def _option(kind: type, help: str, *names: str) -> Any:
 _EVERYWHERE = {
     "config": _option(Path, "A TOML file; options on the command line take precedence."),
     "data": _option(str, "Folder of log, keys and checkpoints."),
-    "log": _option(str, "postgresql://…, else a file in the folder."),
+    "log": _option(str, "postgresql://…, else a file in the folder; RBMLE_LOG hides a password."),
 }
 _LISTENING = {
     "host": _option(str, "Where to listen; 127.0.0.1."),
@@ -59,7 +63,17 @@ def _command(*groups: Given) -> Callable[[Callable[[Given], None]], Callable[[Gi
     def decorate(function: Callable[[Given], None]) -> Callable[[Given], None]:
         def run(**given: Any) -> None:
             require("serve")
-            function(given)
+            from rbmle.service.http.logging import take_standard_error, tell_mistake
+
+            take_standard_error()
+            try:
+                function(given)
+            except (RBMLEError, ModuleNotFoundError) as error:
+                message = mistake(error)
+                if message is None:
+                    raise
+                tell_mistake(message)
+                raise typer.Exit(2) from None
 
         options = [option for group in groups for option in group.items()]
         run.__signature__ = Signature(  # type: ignore[attr-defined]  # what typer reads
@@ -114,8 +128,14 @@ def learn(given: Given) -> None:
 
 
 def _settings(given: Given) -> "Settings":
+    from rbmle.service.log.errors import masked
     from rbmle.service.settings import read_settings
 
+    address = given["log"]
+    if address is None:
+        given["log"] = os.environ.get(LOG_VARIABLE)
+    elif masked(address) != address:
+        _warn(LOG_SHOWN)
     return read_settings(given.pop("config"), given)
 
 
@@ -125,10 +145,10 @@ def _welcome(settings: "Settings", address: str) -> None:
 
     place = masked(settings.log or settings.data)
     lines = [f"rbmle serves at {address}, and its log is in {place}"]
-    line = TRY
+    trial = TRY
     if settings.no_keys:
         lines.append("Keys are off: anyone on this machine may call it.")
-        line = TRY.replace(
+        trial = TRY.replace(
             '-H "Authorization: Bearer $(rbmle key --scope decide --data {data})" ', ""
         )
     else:
@@ -136,8 +156,9 @@ def _welcome(settings: "Settings", address: str) -> None:
             f"Keys are in {settings.keys_path}, readable by you alone; `rbmle key` prints one."
         )
     lines.append(f"Dashboard: {address}/dashboard")
-    lines.append(f"Try it: {line.format(data=quote(settings.data), address=address)}")
-    _tell("\n".join(lines))
+    lines.append(f"Try it: {trial.format(data=quote(settings.data), address=address)}")
+    for line in lines:
+        _tell(line)
 
 
 @app.command()
@@ -175,4 +196,12 @@ def key(
 
 
 def _tell(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    from rbmle.service.http.logging import tell
+
+    tell(message)
+
+
+def _warn(message: str) -> None:
+    import structlog
+
+    structlog.get_logger().warning(message)

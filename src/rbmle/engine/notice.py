@@ -5,6 +5,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,11 +36,16 @@ def notice(folder: Path | None) -> str:
     )
 
 
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 @dataclass(slots=True)
 class Compiling:
     """How long this process has compiled, and whether it has said so."""
 
     is_quiet: bool
+    say: Callable[[str], None] = _say  # the service has a log of its own
     seconds: float = 0.0
     is_told: bool = False
     _begun: float | None = None
@@ -75,7 +81,7 @@ class Compiling:
             if self.is_told or self._begun is None:
                 return
             self.is_told = True
-        print(notice(folder), file=sys.stderr, flush=True)
+        self.say(notice(folder))
 
 
 compiling = Compiling(is_quiet=os.environ.get("RBMLE_QUIET", "") not in ("", "0"))

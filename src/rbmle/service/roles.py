@@ -18,7 +18,7 @@ from rbmle.service.evaluations.running import Evaluator
 from rbmle.service.front_end import FrontEnd
 from rbmle.service.http.app import Application
 from rbmle.service.http.binding import bound
-from rbmle.service.http.logging import configure_logging
+from rbmle.service.http.logging import configure_logging, tell
 from rbmle.service.http.server import Server
 from rbmle.service.http.worker_counters import WorkerCounters
 from rbmle.service.learning.learner import LogLearner
@@ -118,11 +118,6 @@ def run_learner(
     finally:
         publications.close()
         log.close()
-
-
-def tell(message: str) -> None:
-    """Print a line for the operator."""
-    print(message, file=sys.stderr, flush=True)
 
 
 def _note_warm(counters: WorkerCounters) -> None:

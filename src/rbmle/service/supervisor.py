@@ -24,8 +24,9 @@ from typing import Any
 import msgspec
 
 from rbmle.service.http.binding import bound
+from rbmle.service.http.logging import tell
 from rbmle.service.http.worker_counters import WorkerCounters, counters_file
-from rbmle.service.roles import address_of, keys_of, run_front_end, run_learner, tell
+from rbmle.service.roles import address_of, keys_of, run_front_end, run_learner
 from rbmle.service.settings import Settings
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-c", "from rbmle.cli import main; main()")
