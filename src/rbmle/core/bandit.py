@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class Bandit:
         *,
         arms: int | Iterable[ArmId] | None = None,
         features: int | Iterable[str] | Encoder | Encoded | None = None,
+        scaling: Literal["running"] | None = None,
         seed: int = 0,
         encoding: str | Encoding = Encoding.DISJOINT,
         floor: float = 0.0,
@@ -66,6 +67,10 @@ class Bandit:
                 any arms, named or counted anew at each decision.
             features: their number, their names, or an encoder such as `Hashing()` for dictionaries; None
                 if the policy ignores contexts, as those of `rbmle.classical` do.
+            scaling: "running" scales numbers by the mean and deviation of what was learned, and adds a
+                constant; recommended unless you have scaled them: ages and incomes side by side need it.
+                None: numbers are seen as they are. It is for a number of features, or their names; see
+                `rbmle.features.running.Running`.
             floor: ε, the probability with which an eligible arm is drawn at random; every
                 propensity is then at least ε/n.
             draws: how many draws estimate the propensities of a policy whose index is random; the
@@ -76,7 +81,7 @@ class Bandit:
 
         """
         self.policy = policy_of(policy)
-        self.encoder = encoder_for(features, self.policy)
+        self.encoder = encoder_for(features, self.policy, scaling)
         self.features = self.encoder.size
         self.seed = whole_number("seed", seed)
         self.floor = probability("floor", floor)
@@ -142,7 +147,8 @@ class Bandit:
             ids, contexts = self._offers.one(x, eligible, learned.arms)
             (name,), streams = self._names(None if id is None else [id], 1)
             sizes, rule = [len(contexts)], self._rule(floor)
-            (chosen,) = weigh_all(self.policy, learned.state, contexts, sizes, streams, rule)
+            seen = self.learner.seen(contexts, learned)
+            (chosen,) = weigh_all(self.policy, learned.state, seen, sizes, streams, rule)
         return Decision.of(name, ids, contexts, chosen)
 
     def decide_many(
@@ -162,7 +168,8 @@ class Bandit:
             arms, contexts = self._offers.many(X, eligible, learned.arms)
             names, streams = self._names(ids, len(arms))
             sizes, rule = [len(one) for one in arms], self._rule(floor)
-            chosen = weigh_all(self.policy, learned.state, contexts, sizes, streams, rule)
+            seen = self.learner.seen(contexts, learned)
+            chosen = weigh_all(self.policy, learned.state, seen, sizes, streams, rule)
         starts = np.cumsum(sizes) - sizes
         rounds = zip(names, arms, chosen, starts.tolist(), strict=True)
         return [Decision.of(name, own, contexts, one, start) for name, own, one, start in rounds]
@@ -189,7 +196,8 @@ class Bandit:
                     f"`k` must be between 1 and the number of eligible arms, {len(ids)}, got {k}"
                 )
             (name,), (stream,) = self._names(None if id is None else [id], 1)
-            positions = rank(self.policy, learned.state, contexts, k, stream, self._rule(floor))
+            seen = self.learner.seen(contexts, learned)
+            positions = rank(self.policy, learned.state, seen, k, stream, self._rule(floor))
         names = [name, *(f"{name}/{position}" for position in range(1, k))]
         return [
             Decision.of(own, [ids[arm] for arm in left], contexts.part(left), chosen)
@@ -207,7 +215,7 @@ class Bandit:
             )
         with self.learner.reading() as learned:
             ids, contexts = self._offers.one(x, eligible, learned.arms)
-            estimates = self.policy.predict(learned.state, contexts)
+            estimates = self.policy.predict(learned.state, self.learner.seen(contexts, learned))
         return dict(zip(ids, estimates.tolist(), strict=True))
 
     def weigh_all(
@@ -221,7 +229,8 @@ class Bandit:
         """Return what to play in some rounds; see `weighing.weigh_all` and its `Rule`."""
         rule = self._rule(floor)._replace(sharpness=sharpness)
         with self.learner.reading() as learned:
-            return weigh_all(self.policy, learned.state, contexts, sizes, ids, rule)
+            seen = self.learner.seen(contexts, learned)
+            return weigh_all(self.policy, learned.state, seen, sizes, ids, rule)
 
     def learn(
         self, source: Decision | Any, reward: float | None = None, *, arm: ArmId | None = None

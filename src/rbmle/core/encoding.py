@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,8 +12,9 @@ from rbmle.core.contexts import LARGEST
 from rbmle.core.errors import ContextError, SettingError
 from rbmle.core.frames import columns_of, index_of
 from rbmle.core.policy import IgnoresContexts, has
-from rbmle.core.types import ArmId, Scales
+from rbmle.core.types import ArmId, Contexts, Moments, Scales
 
+RUNNING = "running"  # scaling by the mean and the deviation of what was learned
 _SHOWN = 8  # names in a message
 
 
@@ -43,7 +45,7 @@ class Encoder(Protocol):
 class Scaling(Protocol):
     """An encoder that scales features by what was learned of them; the bandit keeps that."""
 
-    def start(self) -> Scales | None:
+    def start(self) -> Scales | Moments | None:
         """Return what is known before any data; None if it remembers nothing."""
         ...
 
@@ -61,6 +63,20 @@ class Encoded:
     """The encoder of a bandit that gets contexts from its caller, who has read the features already."""
 
     encoder: int | Encoder
+
+
+@runtime_checkable
+class ScalesContexts(Scaling, Protocol):
+    """An encoder whose contexts are as the user gave them, and are scaled where the policy sees them."""
+
+    @property
+    def seen(self) -> int:
+        """Return the number of features that the policy sees."""
+        ...
+
+    def scaled(self, contexts: Contexts, scales: Any, *, is_learning: bool = False) -> Contexts:
+        """Return what the policy sees. If it is learning, the scales follow each row after it was scaled."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,17 +213,28 @@ class NoFeatures:
 
 
 def encoder_for(
-    features: int | Iterable[str] | Encoder | Encoded | None, policy: object
+    features: int | Iterable[str] | Encoder | Encoded | None, policy: object, scaling: str | None
 ) -> Encoder:
     """Return the encoder of features, which a policy that ignores contexts can do without."""
-    if features is None and has(policy, IgnoresContexts):
+    if scaling not in {None, RUNNING}:
+        raise SettingError(f"`scaling` must be {RUNNING!r} or None, got {scaling!r}")
+    ignores_contexts = has(policy, IgnoresContexts)
+    if features is None and ignores_contexts:
         return NoFeatures()
+    if scaling is not None and isinstance(features, Encoder | Encoded):
+        raise SettingError(
+            f"`scaling` is for a number of features or their names, but {features!r} was given, which says "
+            "itself what becomes of numbers; leave `scaling` out"
+        )
     if isinstance(features, Encoded):
         return encoder_of(features.encoder)
     encoder = encoder_of(features)
     if has(encoder, ChecksUse):
         encoder.check_usable()
-    return encoder
+    if scaling is None or ignores_contexts:
+        return encoder
+    running: Encoder = import_module("rbmle.features.running").Running(of=encoder)
+    return running
 
 
 def encoder_of(features: int | Iterable[str] | Encoder | None) -> Encoder:

@@ -14,14 +14,14 @@ from jaxtyping import Bool, Float
 from rbmle.core.arms import Arms
 from rbmle.core.decision_ids import LearnedDecisions, OnRepeat, Run, digest_of
 from rbmle.core.diagnosis import CHECKED, Diagnosis, Observed, diagnosis_of, expected_reward
-from rbmle.core.encoding import Encoder, Scaling
+from rbmle.core.encoding import Encoder, ScalesContexts, Scaling
 from rbmle.core.errors import ArmError, RepeatError, SnapshotError
 from rbmle.core.events import Event, Events
 from rbmle.core.policy import Freezes, LearnsBatches, Policy, has
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.sharing import Shared
 from rbmle.core.trees import copied
-from rbmle.core.types import ArmId, Batch, Contexts, Decision, Encoding, Scales
+from rbmle.core.types import ArmId, Batch, Contexts, Decision, Encoding, Moments, Scales
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Learned:
     state: Any  # of the policy
     arms: Arms | None  # None: any arms may come, with their rows
     round: int  # rewards learned so far
-    scales: Scales | None = None  # what the encoder has seen; None: it remembers nothing
+    scales: Scales | Moments | None = None  # what the encoder has seen; None: it remembers nothing
     known: LearnedDecisions = field(default_factory=LearnedDecisions)  # learned
     events: Events = field(default_factory=Events)  # when the model forgot what it knew
     observed: Observed = field(default_factory=Observed)  # for `diagnose`
@@ -41,9 +41,16 @@ class Learner:
     """The only writer of a state; everyone else reads it, or a copy, as it was at one moment."""
 
     def __init__(
-        self, policy: Policy[Any], learned: Learned, *, seed: int, encoding: Encoding
+        self,
+        policy: Policy[Any],
+        learned: Learned,
+        encoder: Encoder,
+        *,
+        seed: int,
+        encoding: Encoding,
     ) -> None:
-        self.policy, self.seed, self.encoding = policy, seed, encoding
+        self.policy, self.encoder, self.seed, self.encoding = policy, encoder, seed, encoding
+        self.scaling = encoder if isinstance(encoder, ScalesContexts) else None
         self.is_snapshot = False  # which has what deciding needs, and no more
         self.decisions = 0  # that were numbered
         self._share(learned)
@@ -64,18 +71,20 @@ class Learner:
     ) -> "Learner":
         """Return a learner before any data."""
         rng = generator(seed, Purpose.START, 0)
-        state = policy.init(_blocks(arms, encoding), encoder.size, rng)
+        features = encoder.seen if isinstance(encoder, ScalesContexts) else encoder.size
+        state = policy.init(_blocks(arms, encoding), features, rng)
         scales = encoder.start() if isinstance(encoder, Scaling) else None
         return Learner(
             policy,
             Learned(state=state, arms=arms, round=0, scales=scales),
+            encoder,
             seed=seed,
             encoding=encoding,
         )
 
     @property
-    def scales(self) -> Scales | None:
-        """Return what the encoder has seen of features; None if it remembers nothing."""
+    def scales(self) -> Any:
+        """Return what the encoder has seen, as `Scales` or `Moments`; None if it remembers nothing."""
         return self.now.scales
 
     @property
@@ -132,6 +141,7 @@ class Learner:
                     "bandit with on_repeat='ignore' to skip repeated rewards, or with on_repeat='learn' "
                     "if a decision has several"
                 )
+            contexts = self.seen(contexts, learned, is_learning=True)
             begun = learned.round
             if is_observed:
                 self._observe(learned, contexts, rewards, decision)
@@ -181,6 +191,12 @@ class Learner:
     def _fixed(self, arms: Arms | None) -> Arms | None:
         """Return the arms if each has a block of its own, by which its rewards are told apart."""
         return arms if self.encoding is Encoding.DISJOINT else None
+
+    def seen(self, contexts: Contexts, learned: Learned, *, is_learning: bool = False) -> Contexts:
+        """Return what the policy sees of some contexts, by what is learned."""
+        if self.scaling is None:
+            return contexts
+        return self.scaling.scaled(contexts, learned.scales, is_learning=is_learning)
 
     def add_arm(self, id: ArmId) -> None:
         """Add an arm, or bring a retired one back with what it had learned."""
@@ -239,7 +255,10 @@ class Learner:
     def _twin(self, copy: Callable[[Learned], Learned]) -> "Learner":
         """Return another learner with a copy of what is learned."""
         with self._shared.writer:
-            twin = Learner(self.policy, copy(self.now), seed=self.seed, encoding=self.encoding)
+            learned = copy(self.now)
+            twin = Learner(
+                self.policy, learned, self.encoder, seed=self.seed, encoding=self.encoding
+            )
             twin.is_snapshot, twin.decisions = self.is_snapshot, self.decisions
         return twin
 

@@ -27,7 +27,7 @@ from rbmle.core.files import written_whole
 from rbmle.core.learning import Learned
 from rbmle.core.policy import Policy
 from rbmle.core.trees import leaves, replaced
-from rbmle.core.types import Scales
+from rbmle.core.types import Moments, Scales
 
 FORMAT = "rbmle bandit"
 VERSION, WITHOUT_ROWS = 3, 2  # a file that has all rows of its arrays can be read as before
@@ -170,7 +170,7 @@ def parts_of(snapshot: Bandit) -> Parts:
     return arrays, numbers, snapshot.round
 
 
-def _scales(now: Learned, arrays: dict[str, np.ndarray]) -> Scales | None:
+def _scales(now: Learned, arrays: dict[str, np.ndarray]) -> Scales | Moments | None:
     """Return the scales among some arrays; None where nothing is scaled."""
     return None if now.scales is None else replaced(now.scales, arrays, {}, "scales")
 

@@ -46,6 +46,18 @@ class Scales(NamedTuple):
     used: Int[np.ndarray, " 1"]  # places that are not free
 
 
+class Moments(NamedTuple):
+    """What was seen of features that are known by their place; learning changes it in place.
+
+    Mean and variance are of the values that are not 0, so that a sparse row costs what it has.
+    """
+
+    rows: Float[np.ndarray, " 1"]  # how many were seen
+    counts: Float[np.ndarray, " features"]  # in how many of them a feature was not 0
+    means: Float[np.ndarray, " features"]
+    variances: Float[np.ndarray, " features"]
+
+
 def rows_at(rows: Rows, at: Any) -> Rows:
     """Return the rows at some places, over the same entries."""
     starts, lengths, blocks, indices, values = rows

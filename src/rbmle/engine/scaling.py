@@ -1,7 +1,8 @@
 """Features by what is known of them: numbers by a running mean and deviation, all by how often they came.
 
-What is read has NaN for an indicator, and a number as it came. Moments stand in a table by the hash of their
-name, with open addressing: a name is at the first place from its hash on that has it, or is free.
+Of hashed features, what is read has NaN for an indicator, and a number as it came. Moments stand in a table by
+the hash of their name, with open addressing: a name is at the first place from its hash on that has it, or is
+free. Features that are known by their place have moments of their own.
 """
 
 import math
@@ -9,14 +10,17 @@ import math
 import numpy as np
 from jaxtyping import Float, Int, UInt64
 
-from rbmle.core.types import Scales
-from rbmle.engine.compiled import in_order, inlined, kernel
+from rbmle.core.types import Moments, Rows, Scales
+from rbmle.engine.compiled import in_order, inlined, kernel, part
 
 COUNT, MEAN, VARIANCE = range(3)  # columns of the moments
 HORIZON = 10_000.0  # observations over which a scale that drifts is forgotten
 FULLEST = 0.75  # part of the table that is taken at most; names beyond it are not scaled
 CONSTANT = 1e-24  # of the squared mean: what varies less is rounding
 ENOUGH = 20.0  # times that a feature has to come for half of its squared weight
+OFTEN = 0.5  # share of the rows in which a number has to be there, not 0, to be centred
+FARTHEST = 4.0  # deviations, beyond which a number is cut off
+HALF = 0.5  # squared length of the constants of a row, and the mean one of the rest
 
 
 @kernel
@@ -110,3 +114,165 @@ def _scaled(scales: Scales, name: int, x: float) -> float:
     if variance <= CONSTANT * mean * mean:
         return 0.0
     return weight * math.asinh((x - mean) / math.sqrt(variance))
+
+
+@kernel
+def standardised_rows(rows: Rows, moments: Moments, is_learning: bool) -> Rows:
+    """Return rows of which each is standardised as if it had been seen beside those of the moments.
+
+    They have a constant as one feature more. If it is learning, the moments take in each row after it was
+    standardised. Rows that follow each other over the same entries stay so. See `_standardised`.
+    """
+    n, features = len(rows.starts), len(moments.counts)
+    starts, lengths = np.empty(n, np.int64), np.empty(n, np.int64)
+    indices, values = np.empty(0, np.int32), np.empty(0, np.float64)
+    usual, is_there = np.empty(features, np.int64), np.zeros(features, np.bool_)
+    used, usually, share = 0, 0, 0.0
+    for i in range(n):
+        begin, length = rows.starts[i], rows.lengths[i]
+        is_again = i > 0 and begin == rows.starts[i - 1] and length == rows.lengths[i - 1]
+        if is_again and not is_learning:
+            starts[i], lengths[i] = starts[i - 1], lengths[i - 1]
+            continue
+        if i == 0 or is_learning:
+            usually, share = _usual(moments, usual)
+        if used + length + usually + 1 > len(values):
+            room = 2 * len(values) + length + usually + 1
+            indices, values = _enlarged(indices, room), _enlarged(values, room)
+        own = rows.indices[begin : begin + length], rows.values[begin : begin + length]
+        starts[i] = used
+        used = _standardised(own, moments, usual[:usually], share, is_there, used, indices, values)
+        lengths[i] = used - starts[i]
+        if is_learning:
+            _see(own, moments)
+    return Rows(starts, lengths, rows.blocks, indices[:used], values[:used])
+
+
+@part
+def _enlarged(array: np.ndarray, size: int) -> np.ndarray:
+    """Return a longer array that begins with this one."""
+    longer = np.empty(size, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@in_order
+def _usual(moments: Moments, usual: np.ndarray) -> tuple[int, float]:
+    """Put down the features that are not 0 after standardising where they were 0 before.
+
+    Return their number, and the mean squared length of what is standardised, if all features of one more
+    row are 0.
+    """
+    rows, found, share = moments.rows[0] + 1.0, 0, 0.0
+    for j in range(len(moments.counts)):
+        often = moments.counts[j] / rows
+        if _is_centred(often, moments.means[j], moments.variances[j]):
+            usual[found] = j
+            found += 1
+            share += 1.0
+        else:
+            share += often
+    return found, share
+
+
+@inlined
+def _is_centred(often: float, mean: float, variance: float) -> bool:
+    """Return whether a number is centred: it is there often, and not always the same."""
+    return often >= OFTEN and variance > CONSTANT * mean * mean
+
+
+@inlined
+def _with(moments: Moments, j: int, x: float) -> tuple[float, float, float]:
+    """Return the count, mean and variance of a feature with one value more, which is not 0."""
+    count = moments.counts[j] + 1.0
+    change = x - moments.means[j]
+    mean = moments.means[j] + change / count
+    return count, mean, (1.0 - 1.0 / count) * (moments.variances[j] + change * change / count)
+
+
+@in_order
+def _see(own: tuple[np.ndarray, np.ndarray], moments: Moments) -> None:
+    """Take in a row."""
+    indices, values = own
+    moments.rows[0] += 1.0
+    for k in range(len(indices)):
+        j = indices[k]
+        count, mean, variance = _with(moments, j, values[k])
+        moments.counts[j], moments.means[j], moments.variances[j] = count, mean, variance
+
+
+@in_order
+def _standardised(
+    own: tuple[np.ndarray, np.ndarray],
+    moments: Moments,
+    usual: np.ndarray,
+    share: float,
+    is_there: np.ndarray,
+    used: int,
+    indices: np.ndarray,
+    values: np.ndarray,
+) -> int:
+    """Write a row from `used` on, and return its end.
+
+    - A constant, the same in all rows, is its sign; constants, with the added one, together have the squared
+      length ½.
+    - A number that is there in half of the rows or more is (x − mean)/deviation, over all rows.
+    - Others are x/√(mean of x²), over the rows in which they are there: 0 stays 0, and a flag is its sign.
+
+    The last two are cut off at `FARTHEST`, and scaled together so that their mean squared length is ½.
+    """
+    at, xs = own
+    rows, constants = moments.rows[0] + 1.0, 1
+    for k in range(len(at)):
+        j = at[k]
+        is_there[j] = True
+        absent = moments.counts[j] / rows
+        is_usual = _is_centred(absent, moments.means[j], moments.variances[j])
+        share -= 1.0 if is_usual else absent
+        count, mean, variance = _with(moments, j, xs[k])
+        if count == rows and variance <= CONSTANT * mean * mean:
+            constants += 1
+        else:
+            share += 1.0 if _is_centred(count / rows, mean, variance) else count / rows
+    level = math.sqrt(HALF / constants)
+    scale = math.sqrt(HALF / max(share, 0.5 / rows))
+    k = u = 0
+    while k < len(at) or u < len(usual):
+        if u < len(usual) and (k == len(at) or usual[u] <= at[k]):
+            j = usual[u]
+            u += 1
+            if is_there[j]:
+                continue
+            often = moments.counts[j] / rows
+            z = scale * _centred(0.0, often, moments.means[j], moments.variances[j])
+        else:
+            j, x = at[k], xs[k]
+            k += 1
+            count, mean, variance = _with(moments, j, x)
+            often = count / rows
+            if _is_centred(often, mean, variance):
+                z = scale * _centred(x, often, mean, variance)
+            elif variance > CONSTANT * mean * mean:
+                z = scale * _cut(x / math.sqrt(variance + mean * mean))
+            else:
+                z = math.copysign(level if count == rows else scale, x)
+        if z != 0.0:
+            indices[used], values[used] = j, z
+            used += 1
+    for k in range(len(at)):
+        is_there[at[k]] = False
+    indices[used], values[used] = len(is_there), level
+    return used + 1
+
+
+@inlined
+def _centred(x: float, often: float, mean: float, variance: float) -> float:
+    """Return how many deviations a number is from its mean, the rows in which it is 0 included."""
+    deviation = math.sqrt(often * (variance + (1.0 - often) * mean * mean))
+    return _cut((x - often * mean) / deviation)
+
+
+@inlined
+def _cut(z: float) -> float:
+    """Return a number of deviations, but not more than are told apart."""
+    return min(max(z, -FARTHEST), FARTHEST)

@@ -8,8 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from rbmle.core.bandit import Bandit
+from rbmle.core.contexts import per_arm
+from rbmle.core.encoding import Places
 from rbmle.core.policy import Policy
 from rbmle.features import Hashing
+from rbmle.features.running import Running
 from rbmle.likelihoods import LIKELIHOODS
 from rbmle.models.arm_ascent import FEW
 from rbmle.models.generalised_linear import GLM
@@ -56,5 +59,7 @@ def play(policy: Policy[Any]) -> None:
 
 
 def encode() -> None:
-    """Hash a dictionary of features."""
+    """Hash a dictionary of features, and scale numbers."""
     Hashing().row({"name": "value"}, None)
+    numbers = Running(of=Places(size=FEATURES))
+    numbers.scaled(per_arm(np.eye(FEATURES), FEATURES), numbers.start(), is_learning=True)

@@ -1,0 +1,68 @@
+"""Numbers in the user's units to numbers of like size, by the mean and deviation of what was learned."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rbmle.core.encoding import Names, Places
+from rbmle.core.types import ArmId, Contexts, Moments
+from rbmle.engine.scaling import standardised_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Features by place or by name, which a bandit scales by a running mean and deviation.
+
+    Contexts stay in the user's units everywhere but where a policy sees them: when it decides, and when it
+    learns. Both times they are scaled by the rows that were learned before, and as if the row itself were one
+    more of them, so a number is never more deviations away than √(rows learned), and never more than 4.
+    Rewards have no part in it, and decisions change nothing.
+
+    - A number that is not 0 in half of the rows or more becomes (x − mean)/deviation.
+    - Numbers that are mostly 0 are not centred, so 0 stays 0: they are divided by the root mean square of
+      those that are not 0. A flag becomes 1, however rare it is.
+    - What was the same in every row becomes a constant. A constant is added, because centred numbers have no
+      intercept; constants together have the squared length ½.
+    - All but the constants are divided by one number, which brings their mean squared length to ½.
+
+    >>> from rbmle.core.contexts import per_arm
+    >>> numbers = Running(of=Names(names=("age", "is_new")))
+    >>> moments = numbers.start()
+    >>> visitors = per_arm([[30, 0], [40, 0], [50, 1]], 2)
+    >>> numbers.scaled(visitors, moments, is_learning=True).dense().round(2).tolist()
+    [[0.5, 0.0, 0.5], [0.71, 0.0, 0.71], [0.75, 0.61, 0.71]]
+    >>> numbers.scaled(visitors, moments).dense().round(2).tolist()
+    [[-0.57, 0.0, 0.71], [0.0, 0.0, 0.71], [0.52, 0.58, 0.71]]
+    """
+
+    of: Places | Names
+
+    @property
+    def size(self) -> int:
+        """Return the number of features."""
+        return self.of.size
+
+    @property
+    def seen(self) -> int:
+        """Return the number of features that a policy sees: one more, the constant."""
+        return self.of.size + 1
+
+    def row(self, x: Any, arm: ArmId | None) -> Any:
+        """Return one vector in the user's units."""
+        return self.of.row(x, arm)
+
+    def rows(self, X: Any, arms: Sequence[ArmId] | None) -> Any:
+        """Return several vectors in the user's units."""
+        return self.of.rows(X, arms)
+
+    def start(self) -> Moments:
+        """Return what is known before any data."""
+        counts, means, variances = np.zeros((3, self.size))
+        return Moments(np.zeros(1), counts, means, variances)
+
+    def scaled(self, contexts: Contexts, scales: Moments, *, is_learning: bool = False) -> Contexts:
+        """Return what a policy sees of contexts. If it is learning, it takes in each row after scaling it."""
+        rows = standardised_rows(contexts.rows, scales, is_learning)
+        return Contexts(rows=rows, features=self.seen)
