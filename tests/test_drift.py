@@ -34,7 +34,17 @@ from rbmle.core.contexts import stacked
 from rbmle.core.errors import SettingError
 from rbmle.core.events import KEPT, Event, Events, unlogged
 from rbmle.core.trees import leaves
-from rbmle.engine.watching import ALLOWANCE, CLIP, COUNT, EXCESS, SQUARES, SUM, notice
+from rbmle.engine.watching import (
+    ALLOWANCE,
+    CLIP,
+    COUNT,
+    EXCESS,
+    LEAST,
+    SQUARES,
+    SUM,
+    Watch,
+    notice,
+)
 from rbmle.environments import Altered, Change, Coins, Environment
 from rbmle.models.watch import complete, deviation, fresh_watch, least_reward
 
@@ -67,6 +77,10 @@ def test_what_was_saved_without_deviations_is_completed() -> None:
     assert deviation(complete(np.array([2.0, 2.0, 4.0, 0.0]))) == 0.5
     watch = fresh_watch()
     assert complete(watch) is watch
+    for places in (4, 5, 6):  # of earlier versions
+        completed = complete(watch[:places])
+        assert len(completed) == len(watch)
+        assert (completed[LEAST + 1 :] == 0).all()
 
 
 def test_the_least_reward_is_known_from_the_first_one_on() -> None:
@@ -107,6 +121,39 @@ def test_rewards_that_fall_as_expected_set_off_no_alarm() -> None:
     watch = fresh_watch()
     for reward in np.repeat([1.0, 0.0], 1000):
         assert not notice(watch, reward, reward, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_smaller_fall_is_seen_where_the_model_knows_nothing_of_the_rewards_any_more(
+    seed: int,
+) -> None:
+    """As a click rate that falls from 28 % to 18 %, which is within the allowance of the quick test."""
+    rng, watch = np.random.default_rng(seed), fresh_watch()
+    chances = rng.choice([0.16, 0.4], 12_000)  # 28 % in the mean, and expected to the letter
+    rewards = (rng.random(12_000) < chances).astype(float).tolist()
+    assert not any(notice(*one) for one in watched(watch, rewards, chances.tolist()))
+    fallen = (rng.random(3_000) < 0.18).astype(float).tolist()
+    alarms = [notice(*one) for one in watched(watch, fallen, chances.tolist())]
+    assert 100 < alarms.index(True) < 1_500
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nights_in_which_all_rewards_are_lower_are_no_alarm(seed: int) -> None:
+    """Rewards fall by a third for 3,000 rounds again and again; the model does not know, but orders them."""
+    rng, watch = np.random.default_rng(seed), fresh_watch()
+    chances = rng.choice([0.05, 0.55], 30_000)
+    nights = np.arange(30_000) // 3_000 % 2
+    rewards = (rng.random(30_000) < chances * np.where(nights, 2 / 3, 1)).astype(float).tolist()
+    assert not any(notice(*one) for one in watched(watch, rewards, chances.tolist()))
+    fallen = (rng.random(3_000) < 0.1).astype(float).tolist()
+    assert any(notice(*one) for one in watched(watch, fallen, chances.tolist()))
+
+
+def watched(
+    watch: Watch, rewards: list[float], expected: list[float]
+) -> list[tuple[Watch, float, float, float]]:
+    """Return the arguments of `notice` for some rewards in turn."""
+    return [(watch, reward, hope, 40.0) for reward, hope in zip(rewards, expected, strict=False)]
 
 
 def test_the_alarm_goes_off_above_its_threshold_alone() -> None:

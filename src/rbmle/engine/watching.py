@@ -1,6 +1,9 @@
 """Whether rewards stay below what they were, and below what the model expects of them.
 
-The test is a cumulative sum (Page 1954) of standardised shortfalls, clipped: a few large ones say little.
+Two tests are cumulative sums (Page 1954) of standardised shortfalls, clipped: a few large ones say little. The
+quick one sees a large fall. The slow one sees a smaller fall, and counts it only if the model did not expect it
+and can hardly tell any more which rewards are higher than others: in a quiet night rewards fall, too, but what
+is known of them stays right.
 """
 
 import math
@@ -8,15 +11,24 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.engine.compiled import kernel, part
+from rbmle.engine.compiled import inlined, kernel, part
 
 # Places in `Watch`. Sums are of r − ORIGIN, and PRIOR of the COUNT rewards were not seen but imagined.
 SUM, SQUARES, COUNT, EXCESS, DEVIATIONS, LEAST, ORIGIN, PRIOR = range(8)
+FALL, LENGTH, EXPECTED, REWARDS, SPREAD, PRODUCTS = range(8, 14)  # of the slow test
+PLACES = 14
 ALLOWANCE = 0.25  # deviations by which rewards may stay below, for as long as they like
 CLIP = 2.0  # deviations that a shortfall counts at most
+SLOW_ALLOWANCE = 0.1  # of the slow test
+SLOWNESS = 1.5  # the slow test's threshold, in alarms
+UNEXPECTED = 0.5  # part of a fall that the model must not have expected
+USELESS = (
+    0.45  # slope of rewards on expectations, below which these say little; 1 if they are right
+)
+SURENESS = 1.0  # standard errors by which the slope is below it
 TINY = 1e-12
 
-Watch = Float[np.ndarray, " 8"]
+Watch = Float[np.ndarray, " 14"]
 
 
 @part
@@ -48,9 +60,43 @@ def notice(watch: Watch, reward: float, expected: float, alarm: float) -> bool:
     deviation = math.sqrt(max(watch[SQUARES] / count - mean * mean, TINY))
     shortfall = min(max((min(expected - watch[ORIGIN], mean) - r) / deviation, -CLIP), CLIP)
     watch[EXCESS] = max(0.0, watch[EXCESS] + shortfall - ALLOWANCE)
+    if is_outdated(watch, r, expected - watch[ORIGIN], mean, deviation, alarm):
+        watch[EXCESS] = 2.0 * alarm  # which is above it, so both tests end alike
     watch[DEVIATIONS] += abs(r - mean)
     watch[SUM] += r
     watch[SQUARES] += r * r
     watch[COUNT] += 1.0
     watch[LEAST] = min(watch[LEAST], reward)
-    return alarm > 0.0 and watch[EXCESS] > alarm
+    return watch[EXCESS] > alarm > 0.0
+
+
+@inlined
+def is_outdated(
+    watch: Watch, reward: float, expected: float, mean: float, deviation: float, alarm: float
+) -> bool:
+    """Take in a reward; return whether rewards have fallen a little, and the model is of little use any more.
+
+    F ← max(0, F + min((r̄ − r)/σ, clip) − allowance) is above 1½ alarms; of the fall since F was 0, at least
+    half was not expected; and the slope of the rewards since then on what was expected, by least squares,
+    is more than a standard error below 0.45.
+    """
+    watch[FALL] += min((mean - reward) / deviation, CLIP) - SLOW_ALLOWANCE
+    if watch[FALL] <= 0.0:
+        for place in range(FALL, PLACES):
+            watch[place] = 0.0
+        return False
+    watch[LENGTH] += 1.0
+    n = watch[LENGTH]
+    e, r = expected - mean, reward - mean  # near to 0, for the sake of rounding
+    watch[EXPECTED] += e
+    watch[REWARDS] += r
+    watch[SPREAD] += e * e
+    watch[PRODUCTS] += e * r
+    if alarm == 0.0 or watch[FALL] <= SLOWNESS * alarm:
+        return False
+    mean_e, mean_r = watch[EXPECTED] / n, watch[REWARDS] / n
+    if mean_e - mean_r < -UNEXPECTED * mean_r:
+        return False
+    spread = watch[SPREAD] - n * mean_e * mean_e
+    products = watch[PRODUCTS] - n * mean_e * mean_r
+    return products + SURENESS * deviation * math.sqrt(max(spread, 0.0)) < USELESS * spread

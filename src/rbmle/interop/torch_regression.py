@@ -19,7 +19,7 @@ from rbmle.likelihoods.gaussian import Gaussian
 from rbmle.models.arm_ascent import ArmAscent
 from rbmle.models.history import History, Memory, usual_memory
 from rbmle.models.training import FullBatch
-from rbmle.models.watch import RAW, check_alarm, fresh_watch, observed, units
+from rbmle.models.watch import RAW, check_alarm, complete, fresh_watch, observed, units
 
 TINY = 1e-30
 
@@ -53,6 +53,10 @@ class TorchState:
     net: TorchNet
     history: History
     watch: Watch = field(default_factory=fresh_watch)
+
+    def __post_init__(self) -> None:
+        """Complete what an earlier version saved."""
+        self.watch = complete(self.watch)
 
     @property
     def round(self) -> int:

@@ -8,6 +8,7 @@ from rbmle.engine.watching import (
     DEVIATIONS,
     EXCESS,
     LEAST,
+    PLACES,
     PRIOR,
     SQUARES,
     SUM,
@@ -26,8 +27,10 @@ def fresh_watch(is_standardised: bool = False) -> Watch:
     nothing is assumed.
     """
     if is_standardised:
-        return np.array([0.0, 0.0, 0.0, 0.0, 0.0, np.inf, 0.0, 0.0])
-    return np.array([0.0, 1.0, 1.0, 0.0, 0.5, np.inf, 0.0, 1.0])
+        first = [0.0, 0.0, 0.0, 0.0, 0.0, np.inf, 0.0, 0.0]
+    else:
+        first = [0.0, 1.0, 1.0, 0.0, 0.5, np.inf, 0.0, 1.0]
+    return np.append(first, np.zeros(PLACES - len(first)))
 
 
 def units(watch: Watch) -> tuple[float, float]:
@@ -81,14 +84,16 @@ def complete(watch: Watch) -> Watch:
     The deviations of rewards of 0 and 1 are 2σ²; a smallest reward that was not kept stays unknown. Earlier
     versions learned rewards as they are.
     """
-    if len(watch) > PRIOR:
+    if len(watch) == PLACES:
         return watch
     if len(watch) <= DEVIATIONS:
         mean = watch[SUM] / watch[COUNT]
         watch = np.append(watch, 2 * (watch[SQUARES] - watch[COUNT] * mean * mean))
     if len(watch) <= LEAST:
         watch = np.append(watch, -np.inf)
-    return np.append(watch, [0.0, 1.0])
+    if len(watch) <= PRIOR:
+        watch = np.append(watch, [0.0, 1.0])
+    return np.append(watch, np.zeros(PLACES - len(watch)))
 
 
 def observed(watch: Watch) -> int:

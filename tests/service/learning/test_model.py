@@ -130,3 +130,16 @@ def test_a_model_explores_less_the_more_it_has_learned() -> None:
     for _ in range(15):
         bandit.learn_all(model.contexts([call], bandit), [0.0])
     assert model.sharpness_of(bandit) == 400.0
+
+
+def test_after_a_drift_alarm_a_model_explores_as_a_new_one() -> None:
+    model = ModelSettings(featuriser=Hashing(bits=8, is_scaled=True), seed=1)
+    bandit = model.start()
+    call = Offered([packed([{"user": "u"}])], ["a"], [packed([{"price": 1.0}])])
+    rewards = [1.0] * 100 + [0.0] * 200
+    while not bandit.resets:
+        bandit.learn_all(model.contexts([call], bandit), [rewards[bandit.round]])
+    assert model.sharpness_of(bandit) == 100.0
+    for _ in range(15):
+        bandit.learn_all(model.contexts([call], bandit), [0.0])
+    assert model.sharpness_of(bandit) == 400.0

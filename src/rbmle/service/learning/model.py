@@ -194,8 +194,9 @@ class ModelSettings:
         )
 
     def sharpness_of(self, bandit: Bandit) -> float:
-        """Return γ, by which a gap of the indices counts after what a bandit has learned."""
-        return self.sharpness * (bandit.round + 1) ** 0.5
+        """Return γ, by which a gap of the indices counts after what a model has learned since a drift alarm."""
+        known = getattr(bandit.state, "round", bandit.round)
+        return self.sharpness * (known + 1) ** 0.5
 
     def contexts(self, offers: Sequence[Offered], bandit: Bandit) -> Contexts:
         """Return one context for each action of each call, as a bandit sees it.
