@@ -115,11 +115,13 @@ def test_an_event_is_activated_once(service: Service) -> None:
 
 
 def test_features_that_cannot_be_read_are_refused_and_not_logged(service: Service) -> None:
-    last = service.writer.last
+    last, deep = service.writer.last, {"a": 1}
+    for _ in range(20):
+        deep = {"a": deep}  # type: ignore[dict-item]
     with pytest.raises(FeatureError):
         service.rank(
             RankRequest(
-                context=packed([{"a": {"b": {"c": 1}}}]),  # too deep
+                context=packed([deep]),  # too deep
                 actions=[Action("x", NO_FEATURES)],
             )
         )
