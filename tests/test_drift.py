@@ -40,6 +40,7 @@ from rbmle.engine.watching import (
     COUNT,
     EXCESS,
     LEAST,
+    PRIOR,
     SQUARES,
     SUM,
     Watch,
@@ -80,7 +81,8 @@ def test_what_was_saved_without_deviations_is_completed() -> None:
     for places in (4, 5, 6):  # of earlier versions
         completed = complete(watch[:places])
         assert len(completed) == len(watch)
-        assert (completed[LEAST + 1 :] == 0).all()
+        assert completed[PRIOR] == 1  # they imagined a reward of 0
+        assert (np.delete(completed[LEAST + 1 :], PRIOR - LEAST - 1) == 0).all()
 
 
 def test_the_least_reward_is_known_from_the_first_one_on() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rbmle import Bandit, LinUCB, Network, NeuralRBMLEPC, Regression
+from rbmle import Bandit, LinUCB, Network, NeuralRBMLEPC, Regression, Ridge
 from rbmle.core.contexts import per_arm
 from rbmle.core.types import Contexts
 from rbmle.service.configuration import ServiceConfiguration, Settle
@@ -83,7 +83,8 @@ class Linear:
         self.seed = settings["seed"]
 
     def start(self) -> Bandit:
-        return Bandit(LinUCB(exploration=0.0), features=2, encoding="per-arm", seed=self.seed)
+        policy = LinUCB(exploration=0.0, model=Ridge(is_standardised=False))  # learns sums by hand
+        return Bandit(policy, features=2, encoding="per-arm", seed=self.seed)
 
     def load(self, model: bytes) -> Bandit:
         return Bandit.load(io.BytesIO(model))
@@ -131,5 +132,5 @@ class Neural(Linear):
     """A network in the place of the linear model."""
 
     def start(self) -> Bandit:
-        policy = NeuralRBMLEPC(model=Regression(network=Network(width=4)))
+        policy = NeuralRBMLEPC(model=Regression(network=Network(width=4), is_standardised=False))
         return Bandit(policy, features=2, encoding="per-arm", seed=self.seed)
