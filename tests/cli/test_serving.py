@@ -101,18 +101,19 @@ def test_a_service_writes_json_alone(tmp_path: Path) -> None:
     toml = tmp_path / "serve.toml"
     toml.write_text("port = 0\n[configuration]\nlog_retention_days = 30\n")
     command = [sys.executable, "-c", MAIN, "serve", "--config", str(toml)]
-    process = subprocess.Popen(
-        [*command, "--data", str(tmp_path / "data")], stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    threading.Timer(PATIENCE, process.kill).start()
+    command += ["--data", str(tmp_path / "data")]
     lines = []
-    for line in process.stderr:
-        lines.append(json.loads(line)["event"])
-        starts = ("No record of the log is deleted. log_retention_days is 30", "Try it")
-        if all(any(text.startswith(start) for text in lines) for start in starts):
-            process.terminate()
-    assert process.wait(PATIENCE) == 0
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        timer = threading.Timer(PATIENCE, process.kill)
+        timer.start()
+        for line in process.stderr:
+            lines.append(json.loads(line)["event"])
+            starts = ("No record of the log is deleted. log_retention_days is 30", "Try it")
+            if all(any(text.startswith(start) for text in lines) for start in starts):
+                process.terminate()
+        timer.cancel()
+    assert process.returncode == 0
     assert any(text.startswith("rbmle serves at http://127.0.0.1:") for text in lines)
 
 

@@ -21,6 +21,7 @@ def test_a_standby_takes_over_from_a_stopped_learner_beside_postgresql(tmp_path:
     with database() as server:
         if server is None:
             pytest.skip(NONE_HERE)
-        setup = Setup(data=tmp_path / "data", log=server.server.url("killed"), workers=2)
+        address = server.server.url("killed")
+        setup = Setup(data=tmp_path / "data", log=address, workers=2, wait=SHORTEST_WAIT)
         outcome = asyncio.run(survive_pauses(setup, pauses=2, has_standby=True))
     assert outcome.verdict.is_clean, outcome
