@@ -57,12 +57,9 @@ def test_a_standardised_ridge_regression_is_that_of_standardised_rewards() -> No
 
 def test_the_line_is_a_ridge_regression_on_scaled_contexts_and_a_constant() -> None:
     signs, r = rng(3).choice([-1.0, 1.0], size=(20, 3)), rng(4).normal(size=20)
-    X = signs * np.array([1.0, 2.0, 0.5])
-    state = learned(
-        POLICY, X, r
-    )  # contexts of one length, so that their scale is known: it is that length
-    length = np.linalg.norm(X[0])
-    Z = np.c_[X / length, np.ones(20)]
+    X = signs * np.array([1.0, 2000.0, 0.5])  # of one size each, so that s² = 3 from the first on
+    state = learned(POLICY, X, r)
+    Z = np.c_[signs / 3**0.5, np.ones(20)]
     V = 2.0 * np.eye(4) + Z.T @ Z
     theta = np.linalg.solve(V, Z.T @ ((r - r.mean()) / r.std()))
     state.record[[LL, NN, LR]] = 1.0, 1.0, 1e9  # all trust in the line
@@ -92,7 +89,7 @@ def test_weights_are_least_squares_on_numbers_a_hand_can_check(
     state.record[COUNT] = 20.0
     state.record[[LL, LN, NN, LR, NR]] = sums
     context, out = rows(np.ones((1, 2))), (np.empty(1), np.empty(1))
-    past = (state.F, state.theta, state.ones)
+    past = (state.F, state.theta, state.ones, state.sizes)
     found = blend_values(context.rows, state.record, 20.0, 0.0, 1.0, *past, *out)
     np.testing.assert_allclose(found, weights, rtol=1e-4)
 
@@ -106,6 +103,7 @@ def test_ridges_are_averaged_by_their_errors() -> None:
         4.0 + np.log(3.0),
     )  # σ² = (4 + 1)/(9 + 1) = ½: weights 1 and exp(−log 3)
     state.record[[LL, LR]] = 1.0, 1.0
+    state.sizes[:, 2] = 1.0
     _, _, norms = line.values(state, rows(np.ones((1, 1))))
     np.testing.assert_allclose(norms, [0.75 * 2 / 1 + 0.25 * 2 / 4])  # ‖(1, 1)‖² = 2
 
@@ -124,7 +122,7 @@ def test_the_biased_line_is_the_maximiser_of_equation_12() -> None:
     np.testing.assert_allclose(index, w1 * (means + alpha * norms * (1 - 1 / (2 * zeta))))
     V, theta = np.linalg.inv(state.F[0, 0] @ state.F[0, 0].T), means
     scale = (state.record[-2] / state.record[-3]) ** 0.5  # SEEN/SQUARES
-    x = np.r_[offer.dense()[0] * scale, 1.0]
+    x = np.r_[offer.dense()[0] * state.sizes[:, 2] * scale, 1.0]
     moved = alpha * np.linalg.solve(V, x)  # from θ̂ to the maximiser of −½‖θ − θ̂‖²_V + α θᵀx
     np.testing.assert_allclose(theta[0] + x @ moved, means[0] + alpha * norms[0])
     np.testing.assert_allclose(moved @ V @ moved / 2, alpha**2 * norms[0] / 2)

@@ -1,7 +1,9 @@
 """A linear model beside a network: ridge regressions of several strengths, and how much each part is trusted.
 
 A ridge regression is kept by a square root F of V⁻¹ = FFᵀ for each block, or, where contexts are wide, by the
-diagonal of V⁻¹. A context x is seen as (x/s, 1), with s² the mean ‖x‖² of those that were learned.
+diagonal of V⁻¹. A context x is seen as (z, 1), with z_j = x_j/(r_j s). Here r_j is the root mean square of the
+values of feature j that were learned and not 0, and s² the mean ‖x/r‖². So features in units of their own count
+alike, and z has a length of about 1.
 """
 
 import math
@@ -11,18 +13,21 @@ from jaxtyping import Float
 
 from rbmle.core.types import Rows
 from rbmle.engine.compiled import inlined, kernel
-from rbmle.engine.network import square
 
 # Places in `Record`, before one for the loss of each ridge regression. SQUARES and SEEN are never forgotten.
 COUNT, MISSED, LL, LN, NN, LR, NR, SQUARES, SEEN, LOSSES = range(10)
 CLIP = 5.0  # deviations that an error counts at most
 MOST = 1.2  # largest weight of a part
+TINY = 1e-200
 
 Record = Float[np.ndarray, " 9+ridges"]
 Roots = Float[
     np.ndarray, "ridges blocks features+1 features+1"
 ]  # or [..., features+1, 1], a diagonal
 Linear = Float[np.ndarray, "ridges blocks features+1"]
+Sizes = Float[
+    np.ndarray, "features 3"
+]  # of each feature: values that were not 0, their squares, and 1/r_j
 
 
 @inlined
@@ -32,32 +37,40 @@ def scale_of(record: Record) -> float:
 
 
 @inlined
-def dot(theta: Linear, l: int, rows: Rows, i: int, scale: float) -> float:
-    """Return θᵀ(x_i/s, 1)."""
+def dot(theta: Linear, l: int, rows: Rows, i: int, sizes: Sizes, scale: float) -> float:
+    """Return θᵀ(z_i, 1)."""
     block = rows.blocks[i]
     total = theta[l, block, theta.shape[2] - 1]
     for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
-        total += scale * rows.values[k] * theta[l, block, rows.indices[k]]
+        j = rows.indices[k]
+        total += scale * sizes[j, 2] * rows.values[k] * theta[l, block, j]
     return total
 
 
 @inlined
 def project(
-    F: Roots, l: int, rows: Rows, i: int, scale: float, v: Float[np.ndarray, " features+1"]
+    F: Roots,
+    l: int,
+    rows: Rows,
+    i: int,
+    sizes: Sizes,
+    scale: float,
+    v: Float[np.ndarray, " features+1"],
 ) -> float:
-    """Return ‖(x_i/s, 1)‖²_{V⁻¹}; v becomes Fᵀ(x_i/s, 1), unless F is a diagonal."""
+    """Return ‖(z_i, 1)‖²_{V⁻¹}; v becomes Fᵀ(z_i, 1), unless F is a diagonal."""
     block, last = rows.blocks[i], v.shape[0] - 1
     first, end = rows.starts[i], rows.starts[i] + rows.lengths[i]
     if F.shape[3] == 1:
         total = F[l, block, last, 0]
         for k in range(first, end):
-            x = scale * rows.values[k]
+            x = scale * sizes[rows.indices[k], 2] * rows.values[k]
             total += x * x * F[l, block, rows.indices[k], 0]
         return total
     for j in range(last + 1):
         v[j] = F[l, block, last, j]
     for k in range(first, end):
-        feature, x = rows.indices[k], scale * rows.values[k]
+        feature = rows.indices[k]
+        x = scale * sizes[feature, 2] * rows.values[k]
         for j in range(last + 1):
             v[j] += x * F[l, block, feature, j]
     total = 0.0
@@ -74,21 +87,23 @@ def add(
     l: int,
     rows: Rows,
     i: int,
+    sizes: Sizes,
     scale: float,
     reward: float,
     v: Float[np.ndarray, " features+1"],
 ) -> None:
-    """V ← V + xxᵀ, θ̂ ← V⁻¹ Σ r x and ones ← V⁻¹ Σ x, with x = (x_i/s, 1), as `ridge_update` does."""
+    """V ← V + zzᵀ, θ̂ ← V⁻¹ Σ r z and ones ← V⁻¹ Σ z, with z = (z_i, 1), as `ridge_update` does."""
     block, last = rows.blocks[i], v.shape[0] - 1
-    s = 1.0 + project(F, l, rows, i, scale, v)
-    error = (reward - dot(theta, l, rows, i, scale)) / s
-    rest = (1.0 - dot(ones, l, rows, i, scale)) / s
+    s = 1.0 + project(F, l, rows, i, sizes, scale, v)
+    error = (reward - dot(theta, l, rows, i, sizes, scale)) / s
+    rest = (1.0 - dot(ones, l, rows, i, sizes, scale)) / s
     if F.shape[3] == 1:
         first, length = rows.starts[i], rows.lengths[i]
         for k in range(first, first + length + 1):
             is_last = k == first + length
             j = last if is_last else rows.indices[k]
-            u = F[l, block, j, 0] * (1.0 if is_last else scale * rows.values[k])
+            u = F[l, block, j, 0]
+            u *= 1.0 if is_last else scale * sizes[j, 2] * rows.values[k]
             theta[l, block, j] += u * error
             ones[l, block, j] += u * rest
             F[l, block, j, 0] -= u * u / s
@@ -103,6 +118,20 @@ def add(
         u *= shrink
         for k in range(last + 1):
             F[l, block, j, k] -= u * v[k]
+
+
+@inlined
+def measure(rows: Rows, i: int, sizes: Sizes) -> float:
+    """Take in the features of a context, and return ‖x_i/r‖²."""
+    total = 0.0
+    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+        j, x = rows.indices[k], rows.values[k]
+        if x != 0.0:
+            sizes[j, 0] += 1.0
+            sizes[j, 1] += x * x
+            sizes[j, 2] = math.sqrt(sizes[j, 0] / max(sizes[j, 1], TINY))
+            total += (x * sizes[j, 2]) ** 2
+    return total
 
 
 @inlined
@@ -152,6 +181,7 @@ def blend_values(
     F: Roots,
     theta: Linear,
     ones: Linear,
+    sizes: Sizes,
     means: Float[np.ndarray, " n"],
     norms: Float[np.ndarray, " n"],
 ) -> tuple[float, float]:
@@ -165,9 +195,11 @@ def blend_values(
         if shares[l] < 1e-3:
             continue
         for i in range(rows.blocks.shape[0]):
-            value = dot(theta, l, rows, i, scale) - centre * dot(ones, l, rows, i, scale)
+            value = dot(theta, l, rows, i, sizes, scale) - centre * dot(
+                ones, l, rows, i, sizes, scale
+            )
             means[i] += shares[l] * value * gain
-            norms[i] += shares[l] * project(F, l, rows, i, scale, v)
+            norms[i] += shares[l] * project(F, l, rows, i, sizes, scale, v)
     return weights
 
 
@@ -184,6 +216,7 @@ def blend_update(
     F: Roots,
     theta: Linear,
     ones: Linear,
+    sizes: Sizes,
 ) -> None:
     """Judge both parts by each reward before it is learned, then let the linear part learn it.
 
@@ -202,7 +235,9 @@ def blend_update(
             for place in range(COUNT, SQUARES):
                 record[place] *= memory
             for l in range(theta.shape[0]):
-                value = dot(theta, l, rows, i, scale) - centre * dot(ones, l, rows, i, scale)
+                value = dot(theta, l, rows, i, sizes, scale) - centre * dot(
+                    ones, l, rows, i, sizes, scale
+                )
                 mean += shares[l] * value * gain
                 error = min(max(r - value * gain, -CLIP), CLIP)
                 record[LOSSES + l] = memory * record[LOSSES + l] + error * error
@@ -215,8 +250,8 @@ def blend_update(
             record[NN] += f * f
             record[LR] += mean * r
             record[NR] += f * r
-        record[SQUARES] += square(rows, i)
+        record[SQUARES] += measure(rows, i, sizes)
         record[SEEN] += 1.0
         scale = scale_of(record)
         for l in range(theta.shape[0]):
-            add(F, theta, ones, l, rows, i, scale, rewards[i], v)
+            add(F, theta, ones, l, rows, i, sizes, scale, rewards[i], v)

@@ -15,6 +15,7 @@ from rbmle.engine.blend import (
     Linear,
     Record,
     Roots,
+    Sizes,
     blend_update,
     blend_values,
 )
@@ -36,6 +37,7 @@ class BlendState:
     theta: Linear
     ones: Linear
     record: Record
+    sizes: Sizes
 
     @property
     def round(self) -> int:
@@ -48,7 +50,7 @@ State = BlendState | RegressionState  # the latter where there is no line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearPart:
-    """Ridge regressions on (x, 1), averaged by how well they predict, beside a network on x.
+    """Ridge regressions on scaled features and a constant, averaged by how well they predict, beside a network.
 
     Rewards are noisy more often than not. Then a network needs thousands of them before it predicts better
     than a line, which a round without noise may teach it. So both learn all rewards, and f is w₁ · line +
@@ -81,7 +83,10 @@ class LinearPart:
         _begin(F, self.ridges)
         theta, ones = np.zeros((2, len(self.ridges), blocks, size))
         record = np.zeros(LOSSES + len(self.ridges))
-        return BlendState(regression=regression, F=F, theta=theta, ones=ones, record=record)
+        sizes = np.zeros((features, 3))
+        return BlendState(
+            regression=regression, F=F, theta=theta, ones=ones, record=record, sizes=sizes
+        )
 
     def values(
         self, state: BlendState, contexts: Contexts
@@ -89,7 +94,7 @@ class LinearPart:
         """Return (w₁, w₂), and the line's θ̂ᵀx and ‖x‖²_{V⁻¹} of every context."""
         n = len(contexts)
         means, norms = np.empty(n), np.empty(n)
-        past = (state.F, state.theta, state.ones)
+        past = (state.F, state.theta, state.ones, state.sizes)
         judged = (state.record, float(self.patience), *units(state.regression.watch))
         weights = blend_values(contexts.rows, *judged, *past, means, norms)
         return weights, means, norms
@@ -130,6 +135,7 @@ class LinearPart:
             theta=state.theta.copy(),
             ones=state.ones.copy(),
             record=state.record.copy(),
+            sizes=state.sizes.copy(),
         )
 
     def _learn(
@@ -139,9 +145,9 @@ class LinearPart:
         begin, n = restarts[-1] if restarts else 0, len(batch)
         if restarts:
             _begin(state.F, self.ridges)
-            for part in (state.theta, state.ones, state.record):
+            for part in (state.theta, state.ones, state.record, state.sizes):
                 part[:] = 0.0
-        past = (state.record, state.F, state.theta, state.ones)
+        past = (state.record, state.F, state.theta, state.ones, state.sizes)
         rules = (1.0 - self.forgetting, float(self.patience))
         blend_update(batch.contexts.rows, batch.rewards, forecasts, begin, n, *rules, *past)
 
