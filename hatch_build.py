@@ -1,7 +1,9 @@
 """Kernels are compiled while the package is installed, so that the first decision need not wait for them.
 
 They go into the wheel, in `rbmle/engine/kernels`, and are used where processor, Python and numba are those of
-the build; elsewhere, and in an editable installation, kernels are compiled at their first call.
+the build; elsewhere, and in an editable installation, kernels are compiled at their first call. The tag of a
+wheel with kernels names the Python and the platform that it was built on. `RBMLE_KERNELS=0` builds one without
+kernels, for every platform.
 """
 
 import os
@@ -31,9 +33,9 @@ class Kernels(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and name the files for the wheel; a kernel that cannot be compiled here is left out."""
-        if version == "editable":
-            return
         self.folder = tempfile.TemporaryDirectory()
+        if version == "editable" or os.environ.get("RBMLE_KERNELS") == "0":
+            return
         source = str(Path(self.root) / "src")
         environment = os.environ | {"RBMLE_CACHE": self.folder.name, "RBMLE_QUIET": "1"}
         running = [
@@ -48,8 +50,9 @@ class Kernels(BuildHookInterface[Any]):
         for path in Path(self.folder.name).rglob("*.kernel"):
             inside = path.relative_to(self.folder.name)
             build_data["force_include"][str(path)] = f"rbmle/engine/kernels/{inside}"
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Delete what was only made for the wheel."""
-        if version != "editable":
-            self.folder.cleanup()
+        self.folder.cleanup()

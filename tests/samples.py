@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbmle.core.contexts import disjoint, per_arm
+from rbmle import Bandit
+from rbmle.core.encoding import disjoint, per_arm
+from rbmle.core.trees import leaves
 from rbmle.core.types import Contexts, Observation
 from rbmle.engine.layout import Net, Parameters
 from rbmle.models.network import Network
-from rbmle.models.regression import Regression
-from rbmle.models.regression_state import RegressionState
+from rbmle.models.regression import Regression, RegressionState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,12 @@ class Exponential:
     @staticmethod
     def mean(z: float) -> float:
         return math.exp(z)
+
+
+def bytes_of(bandit: Bandit) -> bytes:
+    """Return all that a bandit has learned, to compare two bit by bit."""
+    arrays, numbers = leaves(bandit.state)
+    return b"".join(array.tobytes() for array in arrays.values()) + repr(numbers).encode()
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -9,24 +9,28 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+import msgspec
+
 from rbmle.features import Hashing
-from rbmle.policies.specification import policy_with
-from rbmle.service.configuration import ServiceConfiguration, Settle
-from rbmle.service.deciding.requests import (
+from rbmle.policies.registry import policy_with
+from rbmle.service.api.operations import describe_event, export_model
+from rbmle.service.front.front_end import FrontEnd
+from rbmle.service.front.requests import (
     Action,
     ActivateRequest,
+    EventAnswer,
     RankAnswer,
     RankRequest,
     RewardRequest,
     Slot,
 )
-from rbmle.service.front_end import FrontEnd
-from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.learner import LogLearner
-from rbmle.service.learning.start import Start
-from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
-from rbmle.service.log.records import NO_FEATURES, packed
-from rbmle.service.statistics import Statistics
+from rbmle.service.learner.fold import Fold
+from rbmle.service.learner.learner import LogLearner
+from rbmle.service.learner.start import Start
+from rbmle.service.log import LOG_FILE, open_log, open_publications
+from rbmle.service.log.records import NO_FEATURES, pack_features
+from rbmle.service.settings import ServiceConfiguration, Settle
+from rbmle.service.statistics.summary import Statistics
 
 SMALL = "model.network=Network(width=8) model.memory=Memory(keep='window',size=500)"
 PATIENCE = 60.0  # seconds, on a busy machine
@@ -49,7 +53,8 @@ class Proposal:
     """An answer to a rank call that is being stored."""
 
     answer: RankAnswer
-    digest: str
+    request: RankRequest
+    body: bytes
     stored: "Future[int]"
 
 
@@ -89,10 +94,19 @@ class Service(FrontEnd):
         """Return what is counted; the learner's thread changes it."""
         return self.learner.statistics
 
+    def event(self, event: str) -> EventAnswer | None:
+        """Return what the log has of an event."""
+        return describe_event(self, event)
+
+    def export_model(self) -> bytes:
+        """Return the model after the last record."""
+        return export_model(self)
+
     def rank(self, request: RankRequest, key: str | None = None) -> Proposal:
         """Return an answer that is being stored."""
-        (draft,) = self.decider.draft([(request, key)])
-        return Proposal(draft.answer, draft.digest, self.writer.submit([draft.row]))
+        body = msgspec.json.encode(request)
+        (draft,) = self.decider.draft([(request, key, body)])
+        return Proposal(draft.answer, request, body, self.writer.submit([draft.row]))
 
     def reward(self, request: RewardRequest, key: str | None = None) -> "Future[int]":
         """Store a reward."""
@@ -147,7 +161,7 @@ def offer(
     """Return a rank request without features but who asks."""
     return RankRequest(
         event=event,
-        context=packed([{"who": who}]),
+        context=pack_features([{"who": who}]),
         actions=[Action(id, NO_FEATURES) for id in ids],
         slots=list(slots),
         **others,

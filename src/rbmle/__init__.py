@@ -6,7 +6,24 @@ Names are loaded when they are first used: `import rbmle` stays light.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rbmle import core
+
 __version__ = "0.1.0"
+
+# What the lower layers need from upper ones; each is loaded when it is first used.
+core.MAKERS["policy"] = lambda policy: import_module("rbmle.policies.registry").policy_from(policy)
+core.MAKERS["running"] = lambda encoder: import_module("rbmle.features.running").Running(of=encoder)
+core.ADAPTERS.update(
+    {
+        "tree-ts": "rbmle.interop.tree_ts:TreeTS",
+        "vw:squarecb": "rbmle.interop.vowpal_wabbit:SquareCB",
+        "vw:regcb": "rbmle.interop.vowpal_wabbit:RegCB",
+        "vw:cover": "rbmle.interop.vowpal_wabbit:Cover",
+        "vw:epsilon": "rbmle.interop.vowpal_wabbit:Epsilon",
+        "vw:first": "rbmle.interop.vowpal_wabbit:First",
+        "mabwiser:linucb": "rbmle.interop.mabwiser_linear:MABWiserLinUCB",
+    }
+)
 
 if TYPE_CHECKING:
     from rbmle.core.bandit import Bandit as Bandit
@@ -62,6 +79,7 @@ _FOLDERS = (
     "features",
     "likelihoods",
     "models",
+    "plots",
     "policies",
     "testing",
     "theory",

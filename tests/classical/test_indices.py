@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import xlogy
 
 from rbmle.classical import KLUCB, RBMLE, UCB1, BetaTS, GaussianTS
-from rbmle.classical.base import UNPLAYED
+from rbmle.classical.policies import UNPLAYED
 from rbmle.core.errors import SettingError
 from rbmle.likelihoods import Bernoulli, Gaussian, Mixture
 from rbmle.policies.schedules import Power

@@ -17,7 +17,7 @@ from rbmle.classical import (
     lai_robbins,
     simulate,
 )
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Observation

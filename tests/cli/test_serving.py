@@ -15,7 +15,8 @@ import pytest
 
 from rbmle.cli.serving import _welcome
 from rbmle.service.access.keys import KeyRing, Scope
-from rbmle.service.settings import Settings
+from rbmle.service.learner.start import Start
+from rbmle.service.settings import ServeSettings
 from tests.services import PATIENCE
 
 MAIN = "import sys; from rbmle.cli import main; sys.argv[0] = 'rbmle'; main()"
@@ -66,14 +67,14 @@ def test_a_password_that_all_users_can_see_is_warned_of(
 
 LINES = """
 import gc, logging, sys, threading, warnings
-from rbmle.engine import notice
+from rbmle.engine.compiled import compiling
 from rbmle.service.http.logging import take_standard_error, tell
 take_standard_error()
 tell("a message\\nof two lines")
 warnings.warn("a warning")
 logging.getLogger("uvicorn.error").error("a line of uvicorn")
 logging.getLogger("asyncio").error("a callback", exc_info=ValueError("in a callback"))
-notice.compiling.say("a notice")
+compiling.say("a notice")
 class Finalized:
     def __del__(self): raise ValueError("in a finalizer")
 Finalized()
@@ -118,12 +119,12 @@ def test_a_service_writes_json_alone(tmp_path: Path) -> None:
 
 
 def test_the_greeting_shows_no_password(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = Settings(log="postgresql://me:s3cret@db.example/x")
+    settings = ServeSettings(log="postgresql://me:s3cret@db.example/x")
     _welcome(settings, "http://127.0.0.1:8080")
     printed = capsys.readouterr().err
     assert "its log is in postgresql://me:***@db.example/x" in printed
     assert "s3cret" not in printed
-    assert "s3cret" not in repr(settings.start())
+    assert "s3cret" not in repr(Start.of(settings))
 
 
 @pytest.mark.parametrize("first", [None, "a-key-from-the-environment"])
@@ -137,7 +138,7 @@ def test_the_line_to_try_has_a_key_that_works(
 ) -> None:
     folder = tmp_path / "my data"
     ring = KeyRing(folder / "keys.json", first)
-    _welcome(Settings(data=str(folder)), "http://127.0.0.1:8080")
+    _welcome(ServeSettings(data=str(folder)), "http://127.0.0.1:8080")
     (command,) = re.findall(r"\$\((rbmle key .*?)\)", capsys.readouterr().err)
     monkeypatch.delenv("RBMLE_KEY", raising=False)
     if first is not None and is_known:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rbmle import Bandit
 from rbmle.core.types import Batch, Contexts, Indices, Observation, Probabilities
-from rbmle.models.ridge import Ridge, RidgeState
+from rbmle.models.linear import Ridge, RidgeState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

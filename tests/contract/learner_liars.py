@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rbmle.control import PSRL, TabularRBMLE, Transition, Walk
-from rbmle.control.epochs import EpochState
+from rbmle.control.tabular import EpochState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from rbmle.service.log import DuplicateRequest, Row, Stored
+from rbmle.service.log.backend import EncodedRow, encode_rows
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.row_codec import EncodedRow, encoded_rows
 from tests.contract import log_promises as promises
 
 
@@ -151,7 +151,7 @@ class CriesWolf(MemoryLog):
 class MendsChecksums(MemoryLog):
     def __init__(self, kept: list[EncodedRow]) -> None:
         seen = [Row("kind", e.decode(), (r or b"").decode(), t, p) for _, _, e, r, t, p, _ in kept]
-        MemoryLog.__init__(self, encoded_rows(1, seen) or kept)
+        MemoryLog.__init__(self, encode_rows(1, seen) or kept)
 
 
 class BurnsNumbers(MemoryLog):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rbmle.evaluation import TableLog, open_log, write_log
-from rbmle.evaluation.logs import FORMATS, Log
-from rbmle.service.exports.logged import ServiceLog
+from rbmle.evaluation.logs import FORMATS, DecisionLog
+from rbmle.service.exports.export import ServiceLog
 from tests.contract import decision_log_liars as liars
 from tests.contract import decision_log_promises as promises
 from tests.evaluation.samples import table
@@ -23,7 +23,7 @@ BAD_LINES = {
 @pytest.mark.parametrize("promise", promises.PROMISES, ids=lambda promise: promise.__name__)
 @pytest.mark.parametrize("kind", [*FORMATS, "table", "service"])
 def test_a_log_keeps_its_promises(
-    kind: str, promise: Callable[[Log], None], tmp_path: Path
+    kind: str, promise: Callable[[DecisionLog], None], tmp_path: Path
 ) -> None:
     promise(_log(kind, tmp_path))
 
@@ -47,7 +47,7 @@ def test_a_log_tells_of_bad_rows(kind: str, tmp_path: Path) -> None:
         (liars.Silent, promises.it_tells_of_bad_rows),
     ],
 )
-def test_a_liar_is_caught(liar: type[liars.Honest], promise: Callable[[Log], None]) -> None:
+def test_a_liar_is_caught(liar: type[liars.Honest], promise: Callable[[DecisionLog], None]) -> None:
     assert promises.broken(promise, liar())
 
 
@@ -55,7 +55,7 @@ def test_who_is_honest_is_not() -> None:
     assert not any(promises.broken(promise, liars.Honest()) for promise in promises.PROMISES)
 
 
-def _log(kind: str, folder: Path) -> Log:
+def _log(kind: str, folder: Path) -> DecisionLog:
     """Return a log of each kind."""
     if kind == "table":
         return TableLog(table())

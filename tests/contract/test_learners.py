@@ -19,7 +19,7 @@ from rbmle.control import (
 )
 from rbmle.policies.schedules import Logarithm, Power
 from rbmle.testing import check_learner, learner_checks
-from rbmle.testing.learner_promises import EASY, PROMISES
+from rbmle.testing.learners import EASY, PROMISES
 from tests.contract.learner_liars import LIARS, Honest
 
 NAMES = [promise.__name__ for promise in PROMISES]

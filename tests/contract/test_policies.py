@@ -27,9 +27,9 @@ from rbmle import (
 )
 from rbmle.classical import KLUCB, RBMLE, UCB1, BetaTS, GaussianTS
 from rbmle.core.policy import LARGEST_REWARD, Policy, StandardisesRewards, has, limits_of
-from rbmle.policies.uniform import Uniform
+from rbmle.policies.epsilon_greedy import Uniform
 from rbmle.testing import check_policy, policy_checks
-from rbmle.testing.promises import PROMISES
+from rbmle.testing.policies import PROMISES
 from tests.contract.counterexamples import LIARS, Crashes, Honest, NeverLearns
 
 SMALL = Network(width=16)

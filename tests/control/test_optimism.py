@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from rbmle.engine.optimism import within_distance, within_divergence, within_likelihood
+from rbmle.engine.markov import within_distance, within_divergence, within_likelihood
 
 GRID = np.array([(i, j, 200 - i - j) for i in range(201) for j in range(201 - i)]) / 200
 

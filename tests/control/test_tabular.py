@@ -20,7 +20,7 @@ from rbmle.control import (
     river_swim,
     simulate,
 )
-from rbmle.control.epochs import EpochState
+from rbmle.control.tabular import EpochState
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.policies.schedules import Power

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from rbmle.cli import app
 from rbmle.datasets import DatasetError, load
-from rbmle.datasets.openml import from_openml
-from rbmle.datasets.pmlb import from_pmlb
+from rbmle.datasets.load import from_openml, from_pmlb
 from rbmle.environments import Classification, problem
 from rbmle.experiments.trial import Trial
 from rbmle.policies import LinUCB

@@ -9,7 +9,7 @@ import pytest
 
 from rbmle.datasets import PREPROCESSINGS, DatasetError, load, online
 from rbmle.datasets.preprocessing import preprocess
-from rbmle.datasets.standard import standard as encoded
+from rbmle.datasets.preprocessing import standard as encoded
 from rbmle.environments import Classification
 from tests.datasets.samples import soft, standard, table
 

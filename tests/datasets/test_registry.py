@@ -11,8 +11,8 @@ import pytest
 
 from rbmle.core.errors import RBMLEError
 from rbmle.datasets import DATASETS, PREPROCESSINGS, DatasetError, digits, load
-from rbmle.datasets.digest import sha256
-from rbmle.datasets.lookup import SHIPPED
+from rbmle.datasets.catalog import sha256
+from rbmle.datasets.load import SHIPPED
 from tests.datasets.samples import check
 
 PAPER = ["adult", "covertype", "magic", "mnist", "mushroom", "shuttle"]

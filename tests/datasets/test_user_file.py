@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from rbmle.cli import app
 from rbmle.datasets import DatasetError, load
-from rbmle.datasets.digest import sha256
-from rbmle.datasets.user_file import read
+from rbmle.datasets.catalog import sha256
+from rbmle.datasets.user_file import read_file
 from rbmle.environments import Classification
 from rbmle.experiments.store import Store
 from tests.datasets.samples import packed, written
@@ -28,7 +28,7 @@ def test_a_users_file_becomes_a_dataset(tmp_path: Path, suffix: str) -> None:
     )
     path = tmp_path / f"mine{suffix}"
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
-    raw = read(path, "class")
+    raw = read_file(path, "class")
     assert raw.classes == ("maybe", "no", "yes")
     assert raw.labels.tolist() == [1, 2, 1, 0]
     assert list(raw.frame.columns) == ["size", "colour"]
@@ -53,13 +53,13 @@ def test_classes_stand_in_order(tmp_path: Path, values: str, classes: tuple[str,
     path = written(
         tmp_path, "y,x\n" + "".join(f"{v},{i}\n" for i, v in enumerate(values.split(",")))
     )
-    raw = read(path, "y")
+    raw = read_file(path, "y")
     assert raw.classes == classes
     assert raw.labels.tolist() == [1, 0, 1]
 
 
 def test_spaces_after_commas_and_a_byte_order_mark_are_no_harm(tmp_path: Path) -> None:
-    raw = read(written(tmp_path, "\ufeffx, y\n1, a\n?, b\n"), "y")
+    raw = read_file(written(tmp_path, "\ufeffx, y\n1, a\n?, b\n"), "y")
     assert raw.classes == ("a", "b")
     np.testing.assert_array_equal(raw.frame["x"], [1.0, np.nan])
 
@@ -102,7 +102,7 @@ def test_a_csv_file_that_is_wrong_gets_one_clear_line(
 ) -> None:
     path = written(tmp_path, text)
     with pytest.raises(DatasetError, match=message) as caught:
-        read(path, "y")
+        read_file(path, "y")
     assert "\n" not in str(caught.value)
     assert "mine.csv" in str(caught.value)
 
@@ -121,18 +121,18 @@ def test_a_file_of_another_kind_is_refused(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DatasetError, match=message):
-        read(tmp_path / name, "y")
+        read_file(tmp_path / name, "y")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is a folder"):
-        read(tmp_path, "y")
+        read_file(tmp_path, "y")
 
 
 def test_a_column_of_lists_is_refused(tmp_path: Path) -> None:
     pd.DataFrame({"x": [[1, 2], [3]], "y": ["a", "b"]}).to_parquet(tmp_path / "mine.parquet")
     with pytest.raises(DatasetError, match=r"column 'x' of .* holds ndarray values.*--drop x"):
-        read(tmp_path / "mine.parquet", "y")
+        read_file(tmp_path / "mine.parquet", "y")
 
 
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst", ".zip"])
@@ -152,10 +152,10 @@ def test_a_damaged_compressed_file_is_refused(tmp_path: Path, ending: str) -> No
     path = packed(tmp_path / f"mine.csv{ending}", rows)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(DatasetError, match=f"mine.csv{ending}' cannot be (unpacked|read)"):
-        read(path, "y")
+        read_file(path, "y")
     path.write_bytes(b"not packed at all, but long enough to be read as something")
     with pytest.raises(DatasetError, match=f"mine.csv{ending}' cannot be (unpacked|read)"):
-        read(path, "y")
+        read_file(path, "y")
 
 
 def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_an_archive_of_several_files_is_refused(tmp_path: Path) -> None:
         archive.writestr("one.csv", "x,y\n")
         archive.writestr("two.csv", "x,y\n")
     with pytest.raises(DatasetError, match="holds 2 files; expected one"):
-        read(tmp_path / "mine.csv.zip", "y")
+        read_file(tmp_path / "mine.csv.zip", "y")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_the_separator_is_found_in_the_header(
 ) -> None:
     path = tmp_path / name
     path.write_text("size, kg;colour;y\n1.5;red;a\n2.5;blue;b\n".replace(";", separator))
-    raw = read(path, "y")
+    raw = read_file(path, "y")
     assert list(raw.frame.columns) == ["size, kg", "colour"]
     assert raw.reading is not None
     assert raw.reading.settings == {"separator": named}
@@ -187,7 +187,7 @@ def test_the_separator_is_found_in_the_header(
 
 
 def test_decimal_commas_are_read_between_semicolons(tmp_path: Path) -> None:
-    raw = read(written(tmp_path, "x;y\n1,5;a\n-2,25;b\n"), "y")
+    raw = read_file(written(tmp_path, "x;y\n1,5;a\n-2,25;b\n"), "y")
     assert raw.frame["x"].tolist() == [1.5, -2.25]
     assert raw.reading is not None
     assert raw.reading.settings == {"separator": "semicolons", "decimal": "comma"}
@@ -212,7 +212,7 @@ def test_decimal_commas_are_read_between_semicolons(tmp_path: Path) -> None:
 def test_dates_become_numbers(tmp_path: Path, texts: list[str], days: list[float]) -> None:
     """Days are counted from 1970; 29 February 2024 was a Thursday."""
     path = written(tmp_path, "when,y\n" + "".join(f"{text},{text}\n" for text in texts) + ",c\n")
-    raw = read(path, "y")
+    raw = read_file(path, "y")
     np.testing.assert_allclose(raw.frame["when (day)"], [*days, np.nan], rtol=1e-12)
     has_hours = any(":" in text for text in texts)
     names = ["when (day)", "when (month)", "when (weekday)", "when (hour)"]
@@ -238,7 +238,7 @@ def test_dates_of_parquet_files_are_read_alike(tmp_path: Path) -> None:
         }
     )
     frame.to_parquet(tmp_path / "mine.parquet")
-    raw = read(tmp_path / "mine.parquet", "y")
+    raw = read_file(tmp_path / "mine.parquet", "y")
     assert raw.frame["plain (day)"].tolist() == [19782.25, 1]
     assert raw.frame["zoned (hour)"].tolist() == [5, 23]
     assert raw.frame["day (day)"].tolist() == [19782, 1]
@@ -257,13 +257,13 @@ def test_dates_of_parquet_files_are_read_alike(tmp_path: Path) -> None:
 def test_dates_that_are_unclear_are_refused(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, f"when,y\n{text},a\n{text},b\n")
     with pytest.raises(DatasetError, match=message):
-        read(path, "y")
+        read_file(path, "y")
     with pytest.raises(DatasetError, match=r"no column left besides.*left out: when"):
-        read(path, "y", ("when",))
+        read_file(path, "y", ("when",))
 
 
 def test_texts_that_are_no_dates_stay_texts(tmp_path: Path) -> None:
-    raw = read(written(tmp_path, "when,y\n2024-01-01,a\n2024-01-01 or so,b\n"), "y")
+    raw = read_file(written(tmp_path, "when,y\n2024-01-01,a\n2024-01-01 or so,b\n"), "y")
     assert list(raw.frame.columns) == ["when"]
 
 
@@ -284,7 +284,7 @@ def test_columns_that_name_rows_are_left_out(tmp_path: Path) -> None:
         }
     )
     frame.to_csv(tmp_path / "mine.csv", index=False)
-    raw = read(tmp_path / "mine.csv", "y")
+    raw = read_file(tmp_path / "mine.csv", "y")
     signed = ["signed (day)", "signed (month)", "signed (weekday)"]
     assert list(raw.frame.columns) == ["visitor_id", "squares", "time", "paid", *signed]
     assert raw.reading is not None
@@ -301,22 +301,22 @@ def test_columns_that_name_rows_are_left_out(tmp_path: Path) -> None:
         "the rows), userId (an id), name (all values differ); signed read as a date; if visitor_id "
         "only names rows, leave it out with --drop visitor_id"
     )
-    few = read(written(tmp_path, "name,y\nann,a\nbob,b\n"), "y")
+    few = read_file(written(tmp_path, "name,y\nann,a\nbob,b\n"), "y")
     assert list(few.frame.columns) == ["name"]  # two rows say nothing
 
 
 def test_columns_are_dropped_on_request(tmp_path: Path) -> None:
     path = written(tmp_path, "x,z,w,y\n1,2,3,a\n4,5,7,b\n")
-    raw = read(path, "y", ("w", "x"))
+    raw = read_file(path, "y", ("w", "x"))
     assert list(raw.frame.columns) == ["z"]
     assert raw.reading is not None
     assert raw.reading.settings == {"dropped": ["w", "x"]}
     assert raw.reading.notice == "mine.csv: 2 rows; target y; left out: w, x"
     assert load(str(path), target="y", drop=["w"]).X.shape != load(str(path), target="y").X.shape
     with pytest.raises(DatasetError, match="no column 'q' to drop; its columns are 'x', 'z', 'w'"):
-        read(path, "y", ("q",))
+        read_file(path, "y", ("q",))
     with pytest.raises(DatasetError, match="the target 'y' is also to be dropped"):
-        read(path, "y", ("y",))
+        read_file(path, "y", ("y",))
 
 
 def test_a_dropped_column_makes_another_trial(tmp_path: Path) -> None:
@@ -358,9 +358,9 @@ def test_the_log_of_a_bandit_is_not_taken_for_labelled_data(
     values = ",".join("1" for _ in header.split(","))
     path = written(tmp_path, f"{header}\n{values}\n{values}\n")
     with pytest.raises(DatasetError, match=r"log of a bandit.*Bandit\.partial_fit.*--drop"):
-        read(path, target)
+        read_file(path, target)
 
 
 def test_a_log_can_be_read_as_labelled_data_all_the_same(tmp_path: Path) -> None:
     path = written(tmp_path, "x,action,reward\n1,a,0\n2,b,1\n")
-    assert read(path, "action", ("reward",)).classes == ("a", "b")
+    assert read_file(path, "action", ("reward",)).classes == ("a", "b")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rbmle import Bandit, LinearPart, LinUCB, NeuralRBMLEGA, NeuralUCB, Regression
-from rbmle.core.contexts import per_arm
+from rbmle.core.encoding import per_arm
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Contexts
-from rbmle.engine.blend import COUNT, LL, LN, LOSSES, LR, NN, NR, blend_values
+from rbmle.engine.blend import COUNT, LL, LN, LOSSES, LR, MISSED, NN, NR, blend_values
 from rbmle.models.blend import BlendState
-from rbmle.models.ridge import Ridge
+from rbmle.models.linear import Ridge
 
 SAVED = Path(__file__).parents[1] / "saved"
 LINE = LinearPart(ridges=(2.0,))
@@ -72,7 +72,8 @@ def test_the_line_is_a_ridge_regression_on_scaled_contexts_and_a_constant() -> N
 @pytest.mark.parametrize(
     ("sums", "weights"),
     [
-        ((0.0, 0.0, 0.0, 0.0, 0.0), (0.0, 1.0)),  # nothing was predicted: the network alone
+        # Nothing was predicted: the blend is the network, with the odds exp(−log(20 + 1)/2).
+        ((0.0, 0.0, 0.0, 0.0, 0.0), (21**0.5 / (1 + 21**0.5), 1 / (1 + 21**0.5))),
         (
             (3.0, 0.0, 1.0, 2.0, 1.0),
             (0.4, 1.0),
@@ -94,6 +95,27 @@ def test_weights_are_least_squares_on_numbers_a_hand_can_check(
     np.testing.assert_allclose(found, weights, rtol=1e-4)
 
 
+def test_the_blend_is_trusted_by_how_much_it_reduces_the_squared_error() -> None:
+    state = POLICY.init(1, 2, rng())
+    state.record[[COUNT, MISSED]] = 20.0, 4.0  # σ² = 1/5
+    state.record[[LL, LN, NN, LR, NR]] = 3.0, 0.0, 1.0, 1.0, 1.0
+    line = replace(LINE, patience=20.0)
+    (w1, w2), *_ = line.values(state, rows(np.ones((1, 2))))
+    # The pull is 20 · (3 + 1)/(2 · 20) = 2, so that the blend is (1/5, (1 + 2)/(1 + 2)).
+    fall = (3 - 2) - (0.2 * 0.2 * 3 + 1 - 2 * (0.2 + 1))
+    share = 1 / (1 + 21**0.5 * np.exp(-fall / (4 / 20) / 2))
+    np.testing.assert_allclose((w1, w2), (1 - share + share * 0.2, share), rtol=1e-4)
+
+
+def test_the_bias_of_the_network_follows_what_is_explained() -> None:
+    state = POLICY.init(1, 2, rng())
+    assert LINE.explained_share(state) == 1.0
+    state.record[[COUNT, MISSED]] = 80.0, 75.0
+    assert LINE.explained_share(state) == 0.25  # 1 − 75/(80 + 20)
+    state.record[MISSED] = 120.0
+    assert LINE.explained_share(state) == 0.0
+
+
 def test_ridges_are_averaged_by_their_errors() -> None:
     line = LinearPart(ridges=(1.0, 4.0))
     state = NeuralRBMLEGA(linear=line).init(1, 1, rng())
@@ -109,17 +131,22 @@ def test_ridges_are_averaged_by_their_errors() -> None:
 
 
 def test_the_biased_line_is_the_maximiser_of_equation_12() -> None:
-    """With no weight on the network: θ̂ᵀx + α ‖x‖² less α² ‖x‖²/2 divided by α ζ."""
+    """With no weight on the network: θ̂ᵀx + β ‖x‖² less β² ‖x‖²/2 divided by α ζ, and β = min(α, ρσ/‖x‖)."""
     X, r = rng(5).normal(size=(40, 3)), rng(6).normal(size=40)
     state = learned(POLICY, X, r)
     state.record[[LL, LN, NN, LR, NR]] = 1.0, 0.0, 1.0, 1.0, -1e9
     offer = rows(rng(7).normal(size=(3, 3)))
     (w1, w2), means, norms = LINE.values(state, offer)
     assert w1 > 0 == w2
-    alpha = 0.03 * LINE.deviation(state) * 41**0.5
-    index = POLICY.index(state, offer, rng())
-    zeta = POLICY.zeta(41)
-    np.testing.assert_allclose(index, w1 * (means + alpha * norms * (1 - 1 / (2 * zeta))))
+    sigma, zeta = LINE.deviation(state), POLICY.zeta(41)
+    alpha = 0.09 * sigma * 41**0.5
+    for radius in (0.1, 1.0, 100.0):
+        step = np.minimum(alpha, radius * sigma / np.sqrt(norms))
+        policy = NeuralRBMLEGA(linear=replace(LINE, radius=radius))
+        index = policy.index(state, offer, rng())
+        expected = w1 * (means + step * norms * (1 - step / (2 * alpha * zeta)))
+        np.testing.assert_allclose(index, expected)
+    assert (step == alpha).all()  # the last radius is no limit
     V, theta = np.linalg.inv(state.F[0, 0] @ state.F[0, 0].T), means
     scale = (state.record[-2] / state.record[-3]) ** 0.5  # SEEN/SQUARES
     x = np.r_[offer.dense()[0] * state.sizes[:, 2] * scale, 1.0]
@@ -167,7 +194,7 @@ def test_a_likelihood_with_units_of_its_own_has_no_line() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"ridges": ()}, {"ridges": (0.0,)}, {"patience": 0.0}, {"forgetting": 1.0}],
+    [{"ridges": ()}, {"ridges": (0.0,)}, {"patience": 0.0}, {"forgetting": 1.0}, {"radius": 0.0}],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingError):

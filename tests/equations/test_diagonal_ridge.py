@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from rbmle import GLMRBMLE, GLMTS, GLMUCB, Bandit, Hashing, LinRBMLE, LinTS, LinUCB, Ridge
 from rbmle.core.errors import SettingError
-from rbmle.models import ridge
+from rbmle.models import linear
 
 POLICIES: list[Any] = [LinUCB(), LinTS(), LinRBMLE(), GLMUCB(), GLMTS(), GLMRBMLE()]
 NAMES = [type(policy).__name__ for policy in POLICIES]
@@ -107,7 +107,7 @@ def test_a_matrix_that_fits_in_no_memory_is_refused_when_the_bandit_is_made(poli
 def test_an_arm_that_fits_in_no_memory_is_refused(
     policy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ridge, "MOST_NUMBERS", 40)
+    monkeypatch.setattr(linear, "MOST_NUMBERS", 40)
     bandit = Bandit(policy, arms=2, features=4)
     with pytest.raises(SettingError, match="for each of 3 arms"):
         bandit.add_arm("another")

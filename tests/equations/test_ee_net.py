@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from rbmle import Bernoulli, EENet, Regression, Replay
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Observation
-from rbmle.models.explorer import ExplorerState
+from rbmle.policies.ee_net import ExplorerState
 from tests.samples import context, double, net_of, rng, rows, slow_f
 
 STEP = 1e-6
@@ -22,7 +22,7 @@ def test_the_gradient_by_the_features_is_that_of_differences(depth: int, start: 
     state = policy.init(3, 4, rng())
     state.exploit.net = net_of(network, 3, 4)
     x = rng(5).normal(size=4)
-    _, z = policy.learner.gradients(state, disjoint(x, np.arange(3), 4))
+    _, z = policy.gradients(state, disjoint(x, np.arange(3), 4))
     for block, found in enumerate(z.dense()):
         slope = np.array(
             [
@@ -43,11 +43,11 @@ def test_rows_that_owe_a_pull_are_read_as_if_they_had_been_pulled() -> None:
     state.exploit.net = net = net_of(network, 1, 2)
     net.clock[0] = np.log(0.5)  # half of θ − θ₀ is left
     pulled = net.start.first + 0.5 * (net.theta.first - net.start.first)
-    _, owing = policy.learner.gradients(state, rows(np.array([[1.0, -2.0]])))
+    _, owing = policy.gradients(state, rows(np.array([[1.0, -2.0]])))
     state.exploit.net = net._replace(
         theta=net.theta._replace(first=pulled), ages=np.full(2, net.clock[0])
     )
-    _, settled = policy.learner.gradients(state, rows(np.array([[1.0, -2.0]])))
+    _, settled = policy.gradients(state, rows(np.array([[1.0, -2.0]])))
     np.testing.assert_allclose(owing.dense(), settled.dense(), atol=2 * PLACES)
 
 
@@ -55,7 +55,7 @@ def test_features_that_a_context_does_not_have_are_left_out() -> None:
     """Of x = (0, 3, 0, 0), n = 1: both halves have one entry, ±1 and 1."""
     policy = EENet(model=Regression(is_standardised=False, network=double()))
     state = policy.init(1, 4, rng())
-    _, z = policy.learner.gradients(state, context([0.0, 3.0, 0.0, 0.0]))
+    _, z = policy.gradients(state, context([0.0, 3.0, 0.0, 0.0]))
     (found,) = z.dense()
     np.testing.assert_allclose(np.abs(found), [0, 1, 0, 0, 0, 1, 0, 0])
     assert found[5] == pytest.approx(1)
@@ -77,7 +77,7 @@ def test_the_second_network_is_fitted_to_what_the_first_left_before_it_learned(
     state = policy.init(1, 2, rng())
     for t in range(5):
         x = rng(t).normal(size=2)
-        expected, z = policy.learner.gradients(state, context(x))
+        expected, z = policy.gradients(state, context(x))
         policy.update(state, Observation(context=context(x), reward=1.0), rng(t))
         assert state.explore.history.rewards[t] == pytest.approx(1 - expected[0], rel=1e-12)
         start = state.explore.history.starts[t]
@@ -89,10 +89,10 @@ def test_the_index_is_the_sum_of_both_networks() -> None:
     policy = EENet(exploration=2.0, model=Regression(is_standardised=False, network=double()))
     state = trained(policy)
     X = rng(8).normal(size=(4, 2))
-    first, second = policy.learner.estimates(state, rows(X))
+    first, z = policy.gradients(state, rows(X))
+    second = policy.explorer.predict(state.explore, z)
     network = policy.model.network
     np.testing.assert_allclose(first, network.predict(state.exploit.net, rows(X)), rtol=1e-12)
-    _, z = policy.learner.gradients(state, rows(X))
     np.testing.assert_allclose(second, network.predict(state.explore.net, z), rtol=1e-12)
     np.testing.assert_allclose(policy.index(state, rows(X), rng()), first + 2 * second)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from rbmle.core.contexts import per_arm
+from rbmle.core.encoding import per_arm
 from rbmle.engine.betting import bet_with_control
-from rbmle.engine.linear_regression import predict_then_learn
-from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged, Offered
+from rbmle.engine.linear import predict_then_learn
+from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged, OfferedArms
 from rbmle.evaluation.intervals import bernstein, bootstrap, normal
 from rbmle.evaluation.sequences import (
     BETS,
@@ -19,8 +19,7 @@ from rbmle.evaluation.sequences import (
     boundary,
     log_mixture,
 )
-from rbmle.evaluation.sums import MOST, RatioSums
-from rbmle.evaluation.weight_sums import WeightSums
+from rbmle.evaluation.sums import MOST, RatioSums, WeightSums
 
 BOUNDS = Bounds(low=0.0, high=1.0, weight=20.0, clip=10.0)
 JUDGED = Judged(
@@ -202,7 +201,7 @@ def test_arms_without_a_chance_make_an_interval_wide_and_not_wrong() -> None:
     n = 20_000
     chances = np.tile([0.5, 0.5], n)
     falls = np.tile([0.0, np.inf], n)
-    offered = Offered(np.full(n, 2), 2 * np.arange(n), chances, falls, np.full(2 * n, 0.9))
+    offered = OfferedArms(np.full(n, 2), 2 * np.arange(n), chances, falls, np.full(2 * n, 0.9))
     ones, nothing = np.ones(n), np.zeros(n)
     judged = Judged(ones, ones / 2, nothing, nothing, nothing > 0, offered)
     for name in ("ips", "snips", "dr"):
@@ -229,7 +228,7 @@ def test_a_sequence_is_narrow_around_the_value_at_last(estimator: str) -> None:
     sequence = ValueSequence(estimator, -1.0, 3.0)
     model, accepted = np.full(n, 0.2), weights > 0
     ones = np.ones(n)
-    offered = Offered(np.full(n, 1), np.arange(n), ones, ones, model)
+    offered = OfferedArms(np.full(n, 1), np.arange(n), ones, ones, model)
     sequence.add(Judged(rewards, weights, model, model, accepted, offered))
     low, high = sequence.interval(0.95) or (0, 0)
     assert low < 0.2 < high

@@ -6,9 +6,8 @@ import pytest
 from rbmle import FGTS, FullBatch, Regression, Replay
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Observation
-from rbmle.engine.langevin import feel_good, jolt
 from rbmle.engine.layout import FeelGood
-from rbmle.models.langevin import Langevin
+from rbmle.engine.posterior import feel_good, jolt
 from tests.samples import context, double, flat, learned, net_of, rng, slow_f, slow_gradient
 
 KEY = np.uint64(7)
@@ -64,13 +63,13 @@ def test_the_noise_has_the_deviation_that_is_asked_for_and_no_mean() -> None:
 def test_the_noise_of_a_round_on_numbers_a_hand_can_check() -> None:
     """J = 4, η = ½ and n = 2 make h = 4 · ½/2 = 1; with τ = 0.02 the deviation is √(2 · 1 · 0.02) = 0.2."""
     model = Regression(network=double(), training=Replay(steps=4, rate=0.5, average=0.0))
-    quiet = Langevin(model=model, weight=0.0, cap=1.0, temperature=0.0)
-    loud = Langevin(model=model, weight=0.0, cap=1.0, temperature=0.02)
+    quiet = FGTS(model=model, bias=0.0, cap=1.0, exploration=0.0)
+    loud = FGTS(model=model, bias=0.0, cap=1.0, exploration=0.02**0.5)
     ends = []
-    for sampler in (quiet, loud):
+    for policy in (quiet, loud):
         state = learned(model, np.ones((1, 3)), [1.0])
         seen = Observation(context=context([0.0, 1.0, 0.0]), reward=0.0)
-        sampler.update_all(state, Batch.of(seen, rng()))
+        policy.update_all(state, Batch.of(seen, rng()))
         ends.append(flat(state.net.theta))
     np.testing.assert_allclose(np.abs(ends[1] - ends[0]), 0.2, rtol=1e-9)
 
@@ -83,14 +82,14 @@ def test_the_shift_of_a_network_without_input_has_the_posterior_that_the_theory_
     n, tau, weight = 20, 0.04, 0.1
     training = FullBatch(steps=10, rate=0.005)
     model = Regression(network=double(width=1), training=training, ridge=1e-9, alarm=0.0)
-    sampler = Langevin(model=model, weight=weight, cap=10.0, temperature=tau)
+    policy = FGTS(model=model, bias=weight, cap=10.0, exploration=tau**0.5)
     state = learned(model, np.zeros((n, 1)), [0.0, 1.0] * (n // 2))
     points, stream = [], rng(3)
     for _ in range(6000):
         for part in state.net.theta[:4]:
             part[:] = 0.0  # nothing but the shift moves
         model.training.fit(state, model.fit, KEY)
-        sampler._move(state, stream)
+        policy._move(state, stream)
         points.append(float(state.net.theta.shift[0]))
     late = np.array(points[200:])
     assert late.mean() == pytest.approx(0.5 + weight, abs=0.02)

@@ -9,10 +9,10 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 
 from rbmle import GLM, GLMRBMLE, GLMTS, GLMUCB, Bandit, Bernoulli, Gaussian, LinRBMLE, Ridge
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts
-from rbmle.models.ridge import RidgeState
+from rbmle.models.linear import RidgeState
 from rbmle.policies.schedules import Power
 from tests.samples import Exponential
 

@@ -15,12 +15,12 @@ from rbmle import (
     NeuralUCB,
     Regression,
 )
-from rbmle.core.contexts import disjoint, per_arm, stacked
+from rbmle.core.encoding import disjoint, per_arm, stack
 from rbmle.core.policy import Policy
 from rbmle.core.types import Rows
 from rbmle.engine.layout import Net, Parameters
 from rbmle.engine.network import UNTOUCHED
-from rbmle.likelihoods.base import Likelihood
+from rbmle.likelihoods import Likelihood
 from rbmle.models import arm_ascent
 from rbmle.models.network import Network
 from rbmle.models.precision import Diagonal, DiagonalState
@@ -69,9 +69,9 @@ def test_many_rounds_of_many_arms_are_answered_as_one_by_one(
     bandit = _trained(policy)
     sizes, ids = [1, 150, 3, 20], ["a", "b", "c", "d"]
     rounds = [per_arm(_contexts(size, 1.0, size), FEATURES) for size in sizes]
-    at_once = bandit.weigh_all(stacked(rounds), sizes, ids, 0.1)
+    at_once = bandit.choose_many(stack(rounds), sizes, ids, 0.1)
     for contexts, id, chosen in zip(rounds, ids, at_once, strict=True):
-        alone = bandit.weigh_all(contexts, [len(contexts)], [id], 0.1)[0]
+        alone = bandit.choose_many(contexts, [len(contexts)], [id], 0.1)[0]
         np.testing.assert_array_equal(chosen.indices, alone.indices)
         assert chosen.place == alone.place
 

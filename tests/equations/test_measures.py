@@ -1,24 +1,29 @@
 """The measures of the bake-off, on numbers that a hand can check."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 
 from rbmle.core.errors import SettingError
-from rbmle.experiments.comparison import comparison_table, is_compared, loss_table, pairs_table
 from rbmle.experiments.measures import (
     LOOSE,
     SIGNIFICANT,
     best_mean,
+    critical_difference,
+    loss_p_value,
     measure,
-    p_value,
+    ranks,
     significant_wins,
 )
-from rbmle.experiments.ranks import critical_difference, ranks
-from rbmle.experiments.report_table import markdown
 from rbmle.experiments.summary import Problem, Summary, summarise
+from rbmle.experiments.tables import (
+    comparison_table,
+    is_compared,
+    loss_table,
+    markdown,
+    pairs_table,
+)
 from rbmle.experiments.trial import Run
 
 NOISE = {"right": 0.8, "wrong": 0.2, "scale": 1.0, "offset": 0.0}
@@ -28,11 +33,13 @@ SHIFT = {"right": 1.0, "wrong": 0.0, "scale": 10.0, "offset": -5.0}
 
 def test_the_test_of_two_losses_is_two_sided() -> None:
     """0.1 · 0.9 + 0.2 · 0.8 = 0.25; over 25 rounds its root is 0.1 (z = 1), over 100 rounds 0.05 (z = 2)."""
-    assert p_value(0.1, 0.2, 25) == pytest.approx(0.3173105)
-    assert p_value(0.2, 0.1, 100) == pytest.approx(0.0455003, rel=1e-5)
-    assert p_value(0.1, 0.2, 100) == p_value(0.2, 0.1, 100)
+    assert loss_p_value(0.1, 0.2, 25) == pytest.approx(0.3173105)
+    assert loss_p_value(0.2, 0.1, 100) == pytest.approx(0.0455003, rel=1e-5)
+    assert loss_p_value(0.1, 0.2, 100) == loss_p_value(0.2, 0.1, 100)
     z = 1.959964  # the two-sided 5 % of a normal number
-    assert p_value(0.5 - z / 2**0.5 / 1000, 0.5, 1_000_000) == pytest.approx(SIGNIFICANT, rel=1e-4)
+    assert loss_p_value(0.5 - z / 2**0.5 / 1000, 0.5, 1_000_000) == pytest.approx(
+        SIGNIFICANT, rel=1e-4
+    )
 
 
 def test_the_level_of_earlier_tables_is_kept_beside_the_right_one() -> None:
@@ -47,9 +54,9 @@ def test_the_level_of_earlier_tables_is_kept_beside_the_right_one() -> None:
 
 
 def test_equal_losses_are_no_evidence_and_sure_ones_are_certain() -> None:
-    assert p_value(0.3, 0.3, 1000) == 1
-    assert p_value(0.0, 0.0, 10) == 1
-    assert p_value(0.0, 1.0, 10) == 0
+    assert loss_p_value(0.3, 0.3, 1000) == 1
+    assert loss_p_value(0.0, 0.0, 10) == 1
+    assert loss_p_value(0.0, 1.0, 10) == 0
 
 
 def test_wins_are_counted_where_both_were_played() -> None:
@@ -65,7 +72,7 @@ def test_wins_are_counted_where_both_were_played() -> None:
 )
 def test_the_right_choice_has_its_mean_reward(changes: list[object], expected: float) -> None:
     """Of a mean of 0.1, noise makes 0.2 + 0.6 · 0.1 = 0.26."""
-    details = (("changes", json.dumps(changes)),) if changes else ()
+    details = {"changes": changes} if changes else {}
     problem = Problem(dataset="d", preprocessing="standard", horizon=10, details=details)
     assert best_mean(problem) == pytest.approx(expected, nan_ok=True)
     assert math.isnan(best_mean(Problem(dataset="cosine", preprocessing="", horizon=10)))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from rbmle import Network
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.errors import SettingError
 from rbmle.engine.layout import Parameters
-from rbmle.engine.precision_exact import flatten_gradient
-from rbmle.models.precision_exact import differentiated
+from rbmle.engine.precision import flatten_gradient
+from rbmle.models.precision import differentiate_rows
 from tests.samples import context, double, flat, net_of, rng, rows, slow_f, slow_gradient
 
 SHAPES = [("standard", 2), ("standard", 3), ("standard", 4), ("paired", 2), ("paired", 3)]
@@ -43,7 +43,7 @@ def test_the_gradient_is_that_of_finite_differences(start: str, depth: int) -> N
     network = double(width=4, depth=depth, start=start)
     net = net_of(network, blocks=2, features=4)
     contexts = disjoint(np.array([0.5, 0.0, -1.0, 2.0]), np.array([1, 0]), 4)
-    _, g = differentiated(net, contexts.rows)
+    _, g = differentiate_rows(net, contexts.rows)
     slow = slow_gradient(network, net, contexts)
     if start == "paired":  # it has no biases, so their gradient is not taken
         slow[:, 0] = 0
@@ -79,7 +79,7 @@ def test_the_zero_start_gives_zero_everywhere_and_a_gradient(depth: int, width: 
     net = network.grow(network.init(2, 6, rng()), 3, rng(2))
     contexts = disjoint(rng(1).normal(size=6), np.arange(3), 6)
     np.testing.assert_allclose(network.predict(net, contexts), 0, atol=1e-12)
-    factors = differentiated(net, network.rows(contexts))[1]
+    factors = differentiate_rows(net, network.rows(contexts))[1]
     assert (np.abs(factors.deltas).sum(axis=(1, 2)) > 0).all()
 
 
@@ -120,7 +120,7 @@ def test_flat_and_flatten_gradient_have_one_order() -> None:
     """θ ↦ f is linear in W_L: its gradient there is h, at the places where `flat` has W_L."""
     network = double(width=3)
     net = net_of(network, 1, 2)
-    _, g = differentiated(net, context([1.0, 2.0]).rows)
+    _, g = differentiate_rows(net, context([1.0, 2.0]).rows)
     vector = np.empty(flat(net.theta).size)
     flatten_gradient(net, g, 0, vector)
     np.testing.assert_allclose(vector[1:4], g.hiddens[0, 0])

@@ -6,7 +6,7 @@ import pytest
 from rbmle import Gaussian, NeuFastCB, Power, Regression
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts
-from rbmle.models.regression_state import RegressionState
+from rbmle.models.regression import RegressionState
 from tests.samples import double, rng, rows
 
 GAUSSIAN = Regression(network=double(width=2), likelihood=Gaussian())

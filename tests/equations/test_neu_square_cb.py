@@ -6,7 +6,7 @@ import pytest
 from rbmle import Bernoulli, NeuSquareCB, Power, Regression
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts
-from rbmle.models.regression_state import RegressionState
+from rbmle.models.regression import RegressionState
 from tests.samples import double, rng, rows
 
 

@@ -6,8 +6,8 @@ import pytest
 from rbmle import NeuralLinUCB, Regression, Replay
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Observation
-from rbmle.engine.representation import last_hidden
-from rbmle.models.last_layer import LastLayerState
+from rbmle.engine.network import last_hidden
+from rbmle.policies.neural_lin_ucb import LastLayerState
 from tests.samples import context, double, net_of, rng, rows
 
 RIDGE, GAMMA = 0.7, 0.4

@@ -6,8 +6,8 @@ import pytest
 from rbmle import NPR, FullBatch, Memory, Regression, Replay
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Observation
-from rbmle.engine.redrawing import redraw
-from rbmle.models.held_noise import HeldNoiseState
+from rbmle.engine.posterior import redraw
+from rbmle.policies.npr import HeldNoiseState
 from tests.samples import context, double, rng
 
 SMALL = Regression(is_standardised=False, network=double(), training=Replay(steps=5))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rbmle import Diagonal, Exact, Regression
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.types import Contexts
 from rbmle.engine.layout import Net
 from rbmle.models.network import Network

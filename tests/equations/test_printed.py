@@ -9,8 +9,8 @@ import pytest
 from rbmle import Bandit, FullBatch, Gaussian, NeuralRBMLEGA, NeuralRBMLEPC
 from rbmle.core.errors import SettingError
 from rbmle.likelihoods import Mixture
-from rbmle.models.printed import printed_model
-from rbmle.studies.figure_2 import with_likelihood
+from rbmle.models.regression import printed_model
+from rbmle.studies.paper import with_likelihood
 from tests.samples import rng
 
 ARMS, FEATURES, WIDTH, ROUNDS = 3, 4, 6, 12

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from rbmle import Bandit, NeuralRBMLE, Regression, Replay
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Observation
 from rbmle.engine.compiled import scalar
 from rbmle.engine.layout import Bias
-from rbmle.models.arm_maximum import ArmMaximum
-from rbmle.models.line_search import maximise, objective
-from rbmle.models.regression_state import settled
+from rbmle.models.regression import settle
+from rbmle.policies.neural_rbmle import maximise, objective
 from tests.samples import context, double, flat, learned, rng, slow_gradient, value
 
 ARMS, ALPHA, RIDGE = 3, 0.05, 1.0
@@ -32,7 +31,7 @@ def test_the_maximiser_of_an_arm_has_no_slope_left(arm: int) -> None:
     for point in (state.net.theta, state.net.start):
         for part in (point.first, point.biases):
             part[:] = 1 + np.abs(part)
-    net, samples = settled(state.net), state.history.samples
+    net, samples = settle(state.net), state.history.samples
     fit, potential = MODEL.fit._replace(steps=10_000), scalar(MODEL.likelihood.b)
     bias = Bias(MODEL.network.rows(contexts), arm, ALPHA)
     before = objective(net, samples, fit, potential, bias)
@@ -61,7 +60,7 @@ def test_the_arm_of_the_joint_maximiser_is_that_of_the_largest_index(seed: int) 
     contexts = disjoint(rng(seed + 10).normal(size=2), np.arange(ARMS), 2)
     state = learned(MODEL, X, R, BLOCKS)
     policy = NeuralRBMLE(model=MODEL, bias=ALPHA / 10**0.5, steps=500)  # α = bias · √10
-    likelihoods, values = ArmMaximum(model=MODEL, steps=500).maxima(state, contexts, ALPHA)
+    likelihoods, values = policy.maxima(state, contexts, ALPHA)
     index = likelihoods + ALPHA * values.diagonal()  # Eq. (13)
     joint = likelihoods + ALPHA * values.max(axis=1)  # Eq. (11)
     found = policy.index(state, contexts, rng())
@@ -79,7 +78,7 @@ def test_a_copy_without_debts_has_the_values_of_the_network() -> None:
         seen = Observation(context=context(x, min(t, 2)), reward=r)
         model.update_all(state, Batch.of(seen, rng(t)))
     assert (state.net.clock[0] < state.net.ages).any()
-    copy = settled(state.net)
+    copy = settle(state.net)
     assert (copy.ages == 0).all()
     np.testing.assert_allclose(
         model.network.predict(copy, CONTEXTS), model.predict(state, CONTEXTS), rtol=1e-3

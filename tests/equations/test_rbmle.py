@@ -21,7 +21,7 @@ from rbmle import (
     Replay,
     Ridge,
 )
-from rbmle.core.contexts import disjoint, per_arm
+from rbmle.core.encoding import disjoint, per_arm
 from rbmle.core.types import Batch, Contexts, Observation
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch, log_likelihood
@@ -30,8 +30,8 @@ from rbmle.engine.layout import Bias, Parameters
 from rbmle.engine.replay import BEND
 from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood, Mixture
 from rbmle.models.arm_ascent import Biased
-from rbmle.models.regression_state import RegressionState
-from rbmle.models.tangent import TangentState
+from rbmle.models.regression import RegressionState
+from rbmle.policies.base import TangentState
 from tests.samples import context, double, flat, learned, rng, rows, slow_gradient, unflat, value
 
 RIDGE, ALPHA = 0.7, 1.3
@@ -173,7 +173,7 @@ def test_ucb_and_ts_have_the_width_of_their_papers() -> None:
     ucb, ts = NeuralUCB(exploration=2.0, model=model), NeuralTS(exploration=2.0, model=model)
     state = ucb.init(1, 2, rng())
     x = context([0.6, 0.8])
-    f, width = ucb.learner.estimates(state, x)
+    f, width = ucb.estimates(state, x)
     g = slow_gradient(model.network, state.regression.net, x)[0]
     g[0], g[5:9] = 0, 0  # no biases
     assert width[0] == pytest.approx((g @ g / 0.25 / 4) ** 0.5)

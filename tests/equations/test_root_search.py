@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rbmle.engine.compiled import inlined
-from rbmle.engine.root_search import root
+from rbmle.engine.exponential_family import root
 
 
 @inlined

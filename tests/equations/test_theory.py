@@ -54,9 +54,9 @@ def test_the_kernel_is_the_limit_of_gradients_of_wide_networks() -> None:
     H has ⟨x, x′⟩ E[σ′σ′] + Σ²: with the variances 4/m and 2/m of Zhou et al. (2020), in the place of
     2/m and 1/m, the limit would be 2 ⟨x, x′⟩ E[σ′σ′] + Σ².
     """
-    from rbmle.core.contexts import per_arm
-    from rbmle.engine.precision_exact import gram
-    from rbmle.models.precision_exact import differentiated
+    from rbmle.core.encoding import per_arm
+    from rbmle.engine.precision import gram
+    from rbmle.models.precision import differentiate_rows
     from tests.samples import double
 
     network = double(width=200_000, start="paired")
@@ -64,7 +64,7 @@ def test_the_kernel_is_the_limit_of_gradients_of_wide_networks() -> None:
     half /= np.linalg.norm(half, axis=1, keepdims=True) * 2**0.5
     X = np.concatenate([half, half], axis=1)
     net = network.init(1, 6, rng(2))
-    _, g = differentiated(net, per_arm(X, 6).rows)
+    _, g = differentiate_rows(net, per_arm(X, 6).rows)
     kernel, squares = np.empty((4, 4)), np.empty(4)
     gram(net, g, 4, g, kernel, squares)
     empirical = kernel / network.width

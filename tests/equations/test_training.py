@@ -12,9 +12,9 @@ from rbmle.core.types import Batch, Contexts, Observation
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch
 from rbmle.engine.layout import Bias
+from rbmle.engine.replay import select_share
 from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood, Mixture
-from rbmle.models.regression_state import RegressionState
-from rbmle.models.training import no_bias
+from rbmle.models.regression import RegressionState, no_bias
 from tests.samples import context, double, flat, learned, rng, rows, slow_gradient, unflat, value
 
 X = np.array([[1.0, 0.5], [-1.0, 2.0], [0.3, 0.3]])
@@ -316,10 +316,8 @@ def test_perturbed_rewards_have_one_draw_for_a_sample_and_a_round(
 def test_a_share_of_the_history_is_all_that_a_network_sees(training: Replay | FullBatch) -> None:
     """With a key that leaves the second sample out, its reward changes nothing."""
     model = Regression(is_standardised=False, network=double(), training=training)
-    from rbmle.engine.replay import kept
-
     seen = np.zeros(3, bool)
-    key = next(k for k in range(100) if _kept(kept, k, seen) == [True, False, True])
+    key = next(k for k in range(100) if select(k, seen) == [True, False, True])
     fits = []
     for reward in (0.0, 9.0):
         state = learned(model, X, [1.0, reward, 0.5])
@@ -329,8 +327,8 @@ def test_a_share_of_the_history_is_all_that_a_network_sees(training: Replay | Fu
     np.testing.assert_array_equal(fits[0], fits[1])
 
 
-def _kept(kept, key: int, out: np.ndarray) -> list[bool]:  # type: ignore[no-untyped-def]  # a kernel
-    kept(np.arange(3), 3, FIT._replace(share=0.8, share_key=np.uint64(key)), out)
+def select(key: int, out: np.ndarray) -> list[bool]:
+    select_share(np.arange(3), 3, FIT._replace(share=0.8, share_key=np.uint64(key)), out)
     return out.tolist()
 
 

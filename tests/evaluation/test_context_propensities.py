@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from rbmle.evaluation import EvaluationWarning, TableLog, evaluate
-from rbmle.evaluation.context_propensities import ContextPropensities
-from rbmle.evaluation.logs import Reading
+from rbmle.evaluation.logs import LogReading
+from rbmle.evaluation.propensities import ContextPropensities
 from rbmle.evaluation.rounds import Rounds, rounds_of
 
 ARMS = 3
@@ -48,7 +48,7 @@ def test_estimates_are_near_to_the_truth_and_add_up_to_one() -> None:
 def test_no_round_is_judged_by_a_model_that_saw_it() -> None:
     """Another arm in one round changes what is said of the other half, and nothing in its own."""
     log, _, _ = drawn(400, 1)
-    (batch,) = log.batches(Reading())
+    (batch,) = log.batches(LogReading())
     table = pa.Table.from_batches([batch.table]).drop_columns(["propensity"])
     arms = table["arm"].to_pylist()
     changed = [f"a{(int(arms[0][1]) + 1) % ARMS}", *arms[1:]]
@@ -63,7 +63,7 @@ def test_no_round_is_judged_by_a_model_that_saw_it() -> None:
 
 def test_rounds_with_a_propensity_keep_it_and_teach_nothing() -> None:
     log, _, _ = drawn(400, 2)
-    (batch,) = log.batches(Reading())
+    (batch,) = log.batches(LogReading())
     table = pa.Table.from_batches([batch.table]).drop_columns(["propensity"])
     known = pa.array([0.25 if i % 2 else None for i in range(400)], pa.float64())
     arms = ["a0" if i % 2 else arm for i, arm in enumerate(table["arm"].to_pylist())]
@@ -90,10 +90,10 @@ def learned(log: TableLog) -> tuple[Rounds, ContextPropensities]:
     """Return the rounds of a log, and what is learned from it."""
 
     def read() -> list[Rounds]:
-        return list(rounds_of(log, Reading(), has_contexts=True, default_reward=0.0))
+        return list(rounds_of(log, LogReading(), has_contexts=True, default_reward=0.0))
 
     (rounds,) = read()  # the first batch, which holds all
-    return rounds, ContextPropensities.learned(read, len(rounds), lambda done: None)
+    return rounds, ContextPropensities.fit(read, len(rounds), lambda done: None)
 
 
 def drawn(n: int, seed: int, *, is_vector: bool = True) -> tuple[TableLog, np.ndarray, np.ndarray]:

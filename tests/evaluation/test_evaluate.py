@@ -2,7 +2,9 @@
 
 import json
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 from rbmle import Bandit, Hashing, LinUCB
 from rbmle.cli import app
 from rbmle.core.errors import SettingError
+from rbmle.engine.json_features import read_groups
 from rbmle.evaluation import (
     Evaluation,
     EvaluationWarning,
@@ -20,10 +23,11 @@ from rbmle.evaluation import (
     Rounds,
     TableLog,
     evaluate,
+    features,
     write_log,
 )
 from rbmle.evaluation.estimators import ESTIMATORS
-from rbmle.evaluation.logs import Reading
+from rbmle.evaluation.logs import LogBatch, LogReading
 from rbmle.evaluation.rounds import rounds_of
 from tests.evaluation.samples import ACTIONS, table, world
 
@@ -96,7 +100,7 @@ def test_a_frozen_policy_is_judged_on_the_rest_of_the_log() -> None:
 def test_frozen_and_progressive_learn_the_same() -> None:
     """Frozen at one round before the end, both say the same of the last round."""
     log, _, _ = world(50, 4)
-    rounds = next(rounds_of(log, Reading(), has_contexts=True, default_reward=0.0))
+    rounds = next(rounds_of(log, LogReading(), has_contexts=True, default_reward=0.0))
     bandit = Bandit(LinUCB(), arms=["a0", "a1", "a2", "a3"], features=3)
     X = np.array([json.loads(text) for text in rounds.contexts.to_pylist()])  # type: ignore[union-attr]  # asked for
     bandit.partial_fit(X[:49], [f"a{arm}" for arm in rounds.played[:49]], rounds.rewards[:49])
@@ -146,7 +150,7 @@ def test_poor_overlap_is_said_loudly() -> None:
 
 def test_propensities_that_do_not_fit_are_said_loudly() -> None:
     log, _, _ = world(2_000, 7)
-    (batch,) = log.batches(Reading())
+    (batch,) = log.batches(LogReading())
     halved = pa.Table.from_batches([batch.table]).drop_columns(["probabilities"])
     place = halved.column_names.index("propensity")
     halved = halved.set_column(place, "propensity", pa.array(np.asarray(halved["propensity"]) / 2))
@@ -198,7 +202,7 @@ def test_restricted_arms_are_all_there_is_to_choose_from() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"estimators": "ipss"}, "no estimator 'ipss'; there are replay"),
+        ({"estimators": "ipss"}, "no estimator 'ipss' .did you mean 'ips'.*there are replay"),
         ({"interval": "t"}, "no interval 't'; there are bootstrap"),
         ({"confidence": 95}, "between 0 and 1, got 95"),
         ({"frozen": 1.0}, "`frozen` must be a part"),
@@ -281,3 +285,58 @@ def test_the_command_line_converts(tmp_path: Path) -> None:
         assert "3 decisions are in" in result.output
         found = quietly(f"{tmp_path}/log.{end}", "uniform", estimators="ips")
         assert found["uniform", "ips"].value == pytest.approx(0.3125)
+
+
+class CountedLog(TableLog):
+    readings = 0
+
+    def batches(
+        self, reading: LogReading, columns: Sequence[str] | None = None
+    ) -> Iterator[LogBatch]:
+        self.readings += 1
+        return super().batches(reading, columns)
+
+
+@pytest.mark.parametrize("is_vector", [True, False])
+def test_a_log_is_played_once_however_often_it_is_needed(is_vector: bool, tmp_path: Path) -> None:
+    """Text and logs of a service are slow to read; a file of Parquet is read a few columns at a time."""
+    log = world(300, 9, is_vector=is_vector).log
+    (batch,) = log.batches(LogReading())
+    table = pa.Table.from_batches([batch.table]).drop_columns(["propensity", "probabilities"])
+    counted = CountedLog(table)
+    played = SimpleNamespace(name="played", batches=counted.batches)
+    assert quietly(played, ["uniform", "lin-ucb"]) == quietly(table, ["uniform", "lin-ucb"])
+    assert counted.readings == 1
+
+
+def test_bad_rows_are_counted_once_where_a_log_is_played_once() -> None:
+    bad = CountedLog(table(propensity=["0.8", "high", "0.8"]))
+    played = SimpleNamespace(name="played", batches=bad.batches)
+    found, told = warned(played, "uniform", estimators="ips,dr", skips_bad=True)
+    assert "BAD ROWS. 1 rows were left out; the first: row 2: the propensity is 'high'" in told
+    assert found["uniform", "ips"].n == 2
+
+
+def test_features_of_a_round_are_read_once_for_all_that_need_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = 0
+
+    def counted(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return read_groups(*given)
+
+    monkeypatch.setattr(features, "read_groups", counted)
+    log = world(200, 9, is_vector=False).log
+    quietly(
+        log, ["lin-ucb", "lin-ts"]
+    )  # with a model of rewards, two policies and a replay of each
+    assert calls == 2  # the contexts, and the list of actions
+
+
+def test_features_that_a_kernel_cannot_read_have_the_contexts_of_others() -> None:
+    plain = ['{"user": {"name": "Zoe"}, "hour": 13}'] * 2
+    odd = ['{"user": {"name": "Zo\\u0065"}, "hour": 13}', plain[0]]
+    found = [quietly(table(context=[*some, plain[0]]), "lin-ucb") for some in (plain, odd)]
+    assert found[0] == found[1]

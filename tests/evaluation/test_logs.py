@@ -19,15 +19,15 @@ from rbmle.evaluation import (
     to_bandit_feedback,
     write_log,
 )
-from rbmle.evaluation.logs import FORMATS, SCHEMA, Log, Reading
+from rbmle.evaluation.logs import FORMATS, SCHEMA, DecisionLog, LogReading
 from rbmle.evaluation.rounds import rounds_of
 from tests.evaluation.samples import ACTIONS, CONTEXT, table
 
 SUFFIX = {"parquet": "parquet", "csv": "csv", "dsjson": "dsjson", "vw": "vw"}
 
 
-def rows(log: Log, reading: Reading | None = None) -> list[dict[str, Any]]:
-    found = [row for b in log.batches(reading or Reading()) for row in b.table.to_pylist()]
+def rows(log: DecisionLog, reading: LogReading | None = None) -> list[dict[str, Any]]:
+    found = [row for b in log.batches(reading or LogReading()) for row in b.table.to_pylist()]
     for row in found:
         row["context"], row["actions"] = json.loads(row["context"]), json.loads(row["actions"])
     return found
@@ -81,7 +81,7 @@ def test_ids_and_propensities_may_be_missing() -> None:
 
 def test_final_rewards_of_the_service_count() -> None:
     log = TableLog(table(reward=[1.0, None, None], final_reward=[1.0, -0.5, None]))
-    reading = Reading()
+    reading = LogReading()
     assert [row["reward"] for row in rows(log, reading)] == [1.0, -0.5]
     assert reading.unlabelled == 1
 
@@ -102,7 +102,7 @@ def test_a_bad_row_of_csv_stops_it_with_its_number(tmp_path: Path) -> None:
     path.write_text("\n".join([*lines[:3], "too,few", *lines[3:]]))
     with pytest.raises(LogFileError, match="another number of columns"):
         rows(open_log(path))
-    reading = Reading(skips_bad=True)
+    reading = LogReading(skips_bad=True)
     assert len(rows(open_log(path), reading)) == 2
     assert reading.bad == 2
     assert any("row 2: the propensity is 'often', but a number" in m for m in reading.messages)
@@ -125,7 +125,7 @@ def test_a_bad_line_of_dsjson_stops_it_with_its_number(line: str, why: str, tmp_
     path.write_text(path.read_text() + line + "\n")
     with pytest.raises(LogFileError, match=f"line 4: .*{why}.*--skip-bad"):
         rows(open_log(path))
-    reading = Reading(skips_bad=True)
+    reading = LogReading(skips_bad=True)
     assert len(rows(open_log(path), reading)) == 3
     assert reading.bad == 1
 
@@ -150,7 +150,7 @@ def test_dsjson_of_personalizer_is_read(tmp_path: Path) -> None:
     unlabelled = {"c": {"_multi": [{}]}, "EventId": "f"}
     path = tmp_path / "log.json"
     path.write_text("\n".join(map(json.dumps, [line, unlabelled])))
-    reading = Reading()
+    reading = LogReading()
     (row,) = rows(open_log(path), reading)
     assert reading.unlabelled == 1
     assert merged(row["context"]) == {
@@ -196,7 +196,7 @@ def test_text_of_vowpal_wabbit_is_read(tmp_path: Path) -> None:
         "shared | a\n| b\n| c\n\n"
         "| b\n0:0.5:0.5 | c\n"
     )
-    reading = Reading()
+    reading = LogReading()
     first, second = rows(open_log(path), reading)
     assert reading.unlabelled == 1
     assert first["context"] == [{"User": {"age": 31.0, "NL": True}}, {"Page": {"topic": "news"}}]
@@ -288,7 +288,7 @@ def test_probabilities_are_read_in_the_order_of_the_eligible_actions() -> None:
             probabilities=[[0.5, 0.3, 0.2], [0.1, 0.2, 0.3, 0.4], None],
         )
     )
-    (found,) = rounds_of(log, Reading(), has_contexts=False, default_reward=0.0, has_logged=True)
+    (found,) = rounds_of(log, LogReading(), has_contexts=False, default_reward=0.0, has_logged=True)
     assert found.logged is not None
     expected = [0.2, 0.3, 0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.4]  # of two arms, one tells the other
     np.testing.assert_allclose(found.logged, expected)
@@ -301,7 +301,7 @@ def test_probabilities_are_read_in_the_order_of_the_eligible_actions() -> None:
 def test_probabilities_that_do_not_fit_are_told(given: list[float]) -> None:
     log = TableLog(table(probabilities=[[0.8, 0.2], [0.8, 0.2], given]))
     with pytest.raises(LogFileError, match="row 3: the probabilities are"):
-        list(rounds_of(log, Reading(), has_contexts=False, default_reward=0.0, has_logged=True))
+        list(rounds_of(log, LogReading(), has_contexts=False, default_reward=0.0, has_logged=True))
 
 
 def test_made_up_probabilities_of_dsjson_are_not_read(tmp_path: Path) -> None:

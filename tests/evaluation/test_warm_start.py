@@ -9,7 +9,7 @@ from benchmarks.evaluation.warm_start import regret
 from rbmle import Bandit, Hashing, LinUCB
 from rbmle.environments import Classification
 from rbmle.evaluation import TableLog, warm_start
-from rbmle.evaluation.logs import Reading
+from rbmle.evaluation.logs import LogReading
 from tests.evaluation.samples import table, world
 
 
@@ -21,7 +21,7 @@ def test_it_is_partial_fit_on_what_was_played() -> None:
     assert warm.arms is not None
     assert set(warm.arms.ids) == {"a0", "a1", "a2", "a3"}
     again = Bandit(LinUCB(), arms=warm.arms.ids, features=3)
-    (batch,) = log.batches(Reading())
+    (batch,) = log.batches(LogReading())
     X = np.array([json.loads(text) for text in batch.table["context"].to_pylist()])
     again.partial_fit(X, batch.table["arm"].to_pylist(), batch.table["reward"].to_pylist())
     assert warm.predict(X[0]) == pytest.approx(again.predict(X[0]))

@@ -9,8 +9,8 @@ import numpy as np
 from rbmle.experiments.report import write_report
 from rbmle.experiments.summary import POLICY_TITLES, Summary, summarise
 from rbmle.experiments.tables import PaperResults
-from rbmle.experiments.trial import Run
-from rbmle.studies.published import HORIZONS, TABLE_1
+from rbmle.experiments.trial import Run, parse_description
+from rbmle.studies.base import HORIZONS, OURS, TABLE_1
 
 HOSTILE = "</script><script>alert('&amp;')</script><img src=x onerror=alert(1)>"
 
@@ -33,7 +33,9 @@ def run(
     }
     trial = {
         "policy": policy,
-        "settings": settings or f"{POLICY_TITLES.get(policy, policy)}(exploration=0.1)",
+        "settings": parse_description(
+            settings or f"{POLICY_TITLES.get(policy, policy)}(exploration=0.1)"
+        ),
         "environment": environment,
         "horizon": len(regrets),
         "seed": seed,
@@ -72,7 +74,9 @@ def published(
     horizons: dict[str, int] | None = None,
 ) -> PaperResults:
     horizons = {"zoo": 1} if horizons is None else horizons
-    return PaperResults(source="paper", means=means, stds=stds or {}, horizons=horizons)
+    return PaperResults(
+        source="paper", means=means, stds=stds or {}, horizons=horizons, policy=OURS
+    )
 
 
 def page_of(

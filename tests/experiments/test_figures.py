@@ -5,8 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rbmle.experiments.figures import panel_figure, regret_curves
-from rbmle.experiments.labels import clipped_top, spread
+from rbmle.experiments.figures import (
+    _label,
+    clipped_top,
+    final_panels,
+    panel_figure,
+    regret_curves,
+    spread,
+)
 from rbmle.experiments.styles import OTHERS, STYLES, styles
 from rbmle.experiments.summary import summarise
 from rbmle.policies import POLICIES
@@ -26,6 +32,7 @@ EYES = {
     ),
 }
 XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+ENDS = (("neural-ucb", 200), ("lin-ucb", 201), ("uniform", 400))
 WHITE = np.array([0.9505, 1.0, 1.0890])
 
 
@@ -120,6 +127,24 @@ def test_a_figure_shows_names_that_look_like_formulas(tmp_path: Path) -> None:
     summary = summarise([run("$x_{$", "_p$\\frac{$", 0, [1, 2])])
     png, _ = panel_figure(summary, tmp_path / "odd.png")
     assert png.name == "odd.png"
+
+
+def test_the_growth_of_the_bias_is_typeset() -> None:
+    assert _label("α(t) = ν t^0.25") == r"$\alpha(t) = \nu\,t^{1/4}$"
+    assert _label("α(t) = ν t^2") == r"$\alpha(t) = \nu\,t^{2}$"
+    assert _label("neural-ucb") == "NeuralUCB"
+
+
+def test_final_regrets_are_a_dot_for_each_policy() -> None:
+    """Two seeds tell nothing: what is within 1 % of the best is as good."""
+    runs = [run("zoo", name, seed, [1, end + seed]) for name, end in ENDS for seed in (0, 1)]
+    (panel,) = final_panels(summarise(runs))
+    assert {row.title: (row.value, row.is_filled) for row in panel.rows} == {
+        "NeuralUCB": (201.5, True),
+        "LinUCB": (202.5, True),
+        "Uniform": (401.5, False),
+    }
+    assert all(row.error == pytest.approx(0.5) for row in panel.rows)
 
 
 def test_curves_of_a_demo_are_drawn(tmp_path: Path) -> None:

@@ -5,12 +5,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rbmle.experiments.paired import p_value
-from rbmle.experiments.report_table import ReportTable, latex, latex_text, markdown
+from rbmle.experiments.measures import seed_p_value
 from rbmle.experiments.summary import DATASET_TITLES, POLICY_TITLES, summarise
-from rbmle.experiments.tables import defeats, incomparable, mean_table, std_table, unbeaten
+from rbmle.experiments.tables import (
+    ReportTable,
+    defeats,
+    incomparable,
+    latex,
+    latex_text,
+    markdown,
+    mean_table,
+    std_table,
+    unbeaten,
+)
 from rbmle.policies import POLICIES
-from rbmle.studies.published import PAPER, TABLE_1, TABLE_2
+from rbmle.studies.base import OURS, PAPER, TABLE_1, TABLE_2
 from tests.experiments.samples import page_of, papers_summary, published, run
 
 
@@ -101,7 +110,7 @@ def test_the_papers_numbers_get_the_papers_bold() -> None:
     assert best == {("NeuralRBMLE-GA", title) for title in DATASET_TITLES.values()} | {
         ("LinRBMLE", "Adult")
     }
-    assert defeats(summary) == []
+    assert defeats(summary, OURS) == []
 
 
 def test_bold_are_the_best_and_all_within_one_percent() -> None:
@@ -126,9 +135,11 @@ def test_bold_are_the_best_and_all_that_a_paired_test_does_not_tell_from_it() ->
         [run("zoo", name, seed, [f]) for name, fs in finals.items() for seed, f in enumerate(fs)]
     )
     ucb, ts, fpl = summary.cells
-    assert p_value(ts, ucb, 1) == 2 / 2**6  # six equal signs, up or down
-    assert p_value(fpl, ucb, 1) == 28 / 2**6  # W⁻ = 1 + 2 + 3 or less: 14 of 64 ways, up or down
-    assert p_value(ucb, ucb, 1) == 1.0
+    assert seed_p_value(ts, ucb, 1) == 2 / 2**6  # six equal signs, up or down
+    assert (
+        seed_p_value(fpl, ucb, 1) == 28 / 2**6
+    )  # W⁻ = 1 + 2 + 3 or less: 14 of 64 ways, up or down
+    assert seed_p_value(ucb, ucb, 1) == 1.0
     table = mean_table(summary)
     assert [row[0].is_best for _, row in table.rows] == [True, False, True]
     assert [row[0].text for _, row in table.rows][:2] == ["125.0 ± 61.5", "128.5 ± 61.5"]
@@ -186,7 +197,7 @@ def test_losses_are_told_by_whom_and_by_how_much() -> None:
         + [run("adult", "neural-ucb", 0, [1.0])]
     )
     theirs = published(means={"neural-ucb": {"zoo": 80.0}, "neural-rbmle-ga": {"zoo": 111.0}})
-    assert defeats(summary) == [
+    assert defeats(summary, OURS) == [
         "Adult: NeuralRBMLE-GA was not played.",
         "zoo: NeuralUCB has 100.0, NeuralRBMLE-GA 110.0, 10.0 % more.",
     ]
@@ -198,7 +209,7 @@ def test_of_several_settings_of_ours_the_best_is_held_against_the_others() -> No
     runs += [
         run("zoo", "neural-rbmle-ga", 0, [r], settings=f"GA(bias={r})") for r in (120.0, 110.0)
     ]
-    (line,) = defeats(summarise(runs))
+    (line,) = defeats(summarise(runs), OURS)
     assert line == ("zoo: NeuralUCB has 100.0, NeuralRBMLE-GA (bias=110.0) 110.0, 10.0 % more.")
 
 
@@ -208,7 +219,7 @@ def test_a_defeat_that_may_be_chance_says_so() -> None:
     summary = summarise(
         [run("zoo", name, seed, [f]) for name, fs in finals.items() for seed, f in enumerate(fs)]
     )
-    (line,) = defeats(summary)
+    (line,) = defeats(summary, OURS)
     assert line.startswith(
         "zoo: NeuralUCB has 100.0, NeuralRBMLE-GA 107.5, 7.5 % more; the seeds do"
     )

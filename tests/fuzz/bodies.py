@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from hypothesis import strategies as st
 
-from rbmle.service.configuration import ServiceConfiguration
+from rbmle.service.settings import ServiceConfiguration
 
 _RANK = (
     b'{"event":"e-1","context":{"user":{"age":31,"tags":[1,2.5,-3e2]},"hour":12,"new":true},'

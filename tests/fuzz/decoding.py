@@ -10,18 +10,17 @@ from types import MappingProxyType
 import msgspec
 
 from rbmle.core.errors import FeatureError
-from rbmle.service.api.faults import RefusedError
-from rbmle.service.api.native import bodies as native
+from rbmle.service.api import native
+from rbmle.service.api.base import RefusedError
 from rbmle.service.api.personalizer import bodies as personalizer
-from rbmle.service.api.personalizer.errors import encode_problem
-from rbmle.service.api.personalizer.settings import (
+from rbmle.service.api.personalizer.dialect import (
     decode_configuration,
     decode_policy,
 )
-from rbmle.service.api.personalizer.versions import Version
-from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.deciding.requests import RankRequest
-from rbmle.service.log.errors import DuplicateRequest
+from rbmle.service.api.personalizer.errors import Version, encode_problem
+from rbmle.service.front.requests import RankRequest
+from rbmle.service.log.base import DuplicateRequest
+from rbmle.service.settings import ServiceConfiguration
 from tests.fuzz.bodies import SAMPLES, changed
 from tests.services import PATIENCE, Service
 

@@ -18,8 +18,14 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import chi2
 
-from rbmle.service.deciding.requests import Action, RankRequest, RewardRequest, Slot
-from rbmle.service.log.records import Configured, Decided, decoded, packed, unpacked
+from rbmle.service.front.requests import Action, RankRequest, RewardRequest, Slot
+from rbmle.service.log.records import (
+    Configured,
+    Decided,
+    decode_record,
+    pack_features,
+    unpack_features,
+)
 from tests.services import PATIENCE, Service, learned
 
 EXPLORATIONS = (0.05, 0.2, 0.5, 1.0)
@@ -105,7 +111,7 @@ def agreement(service: Service) -> Agreement:
             assert p.min() >= exploration / len(p) - ROUNDING
             chances = np.zeros(ACTIONS)
             chances[play.eligible] = p
-            group = (unpacked(decided.context)[0]["who"], exploration, play.slot)
+            group = (unpack_features(decided.context)[0]["who"], exploration, play.slot)
             by_action[group].add(play.chosen, chances)
             ranges = np.minimum((p * RANGES).astype(int), RANGES - 1)
             chosen = ranges[play.eligible.index(play.chosen)]
@@ -127,13 +133,13 @@ def _decide(service: Service, numbers: range, seed: int) -> None:
     for some in _groups(numbers, Random(f"{seed}/{numbers.start}")):
         rngs = [Random(f"{seed}/{number}") for number in some]
         requests = [_request(rng, str(n)) for rng, n in zip(rngs, some, strict=True)]
-        drafts = service.decider.draft([(request, None) for request in requests])
+        drafts = service.decider.draft([(request, None, b"") for request in requests])
         stored += [service.writer.submit([draft.row]) for draft in drafts]
         for rng, request, draft in zip(rngs, requests, drafts, strict=True):
             if rng.random() < REWARDED:
                 chosen = [(s.id, s.chosen) for s in draft.answer.slots]
                 pairs = chosen or [("", draft.answer.chosen)]
-                who = PEOPLE.index(unpacked(request.context)[0]["who"])
+                who = PEOPLE.index(unpack_features(request.context)[0]["who"])
                 values = {slot: float(int(action) % len(PEOPLE) == who) for slot, action in pairs}
                 reward = RewardRequest(event=draft.answer.event, values=values)
                 stored.append(service.reward(reward))
@@ -151,7 +157,7 @@ def _groups(numbers: range, rng: Random) -> Iterator[range]:
 
 def _request(rng: Random, event: str) -> RankRequest:
     count = rng.choice((2, 3, 5, 10, ACTIONS))
-    actions = [Action(str(place), packed([{"kind": place % 4}])) for place in range(count)]
+    actions = [Action(str(place), pack_features([{"kind": place % 4}])) for place in range(count)]
     ids = [action.id for action in actions]
     slots: list[Slot] = []
     excluded: list[str] = []
@@ -165,7 +171,7 @@ def _request(rng: Random, event: str) -> RankRequest:
         excluded = _some(rng, ids, rng.choice(ids))
     return RankRequest(
         event=event,
-        context=packed([{"who": rng.choice(PEOPLE)}]),
+        context=pack_features([{"who": rng.choice(PEOPLE)}]),
         actions=actions,
         excluded=excluded,
         slots=slots,
@@ -181,7 +187,7 @@ def _decisions(service: Service) -> Iterator[tuple[float, Decided]]:
     """Yield the decisions of the log, with the exploration percentage that held."""
     exploration = 1.0
     for stored in service.log.read():
-        match decoded(stored.row.kind, stored.row.payload):
+        match decode_record(stored.row):
             case Configured(configuration=configuration):
                 exploration = configuration["exploration"]
             case Decided() as decided:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rbmle.service.access.throttle import Throttle
+from rbmle.service.access.limits import Throttle
 from tests.service.serving import serving
 from tests.services import Service
 

@@ -11,7 +11,7 @@ import rbmle.interop as adapters
 from rbmle.core.errors import SettingError
 from rbmle.interop.needs import is_there
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "interop.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "other-libraries.md"
 EXAMPLES = re.findall(r"```py\n# Needs (\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 

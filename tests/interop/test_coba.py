@@ -127,8 +127,8 @@ def test_an_environment_that_is_no_simulation_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not is_there("vowpalwabbit"), reason="needs pip install 'rbmle[vw]'")
-def test_the_example_plays_ours_beside_theirs(capsys: pytest.CaptureFixture[str]) -> None:
-    example = loaded(ROOT / "examples" / "coba_side_by_side.py")
+def test_the_comparison_plays_ours_beside_theirs(capsys: pytest.CaptureFixture[str]) -> None:
+    example = loaded(ROOT / "benchmarks" / "coba_side_by_side.py")
     means = example.mean_rewards("digits", 60, 1)
     assert list(means.index) == list(example.learners())
     assert ((means >= 0) & (means <= 1)).all()

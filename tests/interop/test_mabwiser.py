@@ -10,9 +10,9 @@ from rbmle import Bandit
 from rbmle.cli import app
 from rbmle.core.errors import SettingError
 from rbmle.interop.needs import is_there
-from rbmle.policies.specification import name_of, specified
+from rbmle.policies.registry import name_of, parse_policy
 from rbmle.testing import policy_checks
-from rbmle.testing.promises import PROMISES
+from rbmle.testing.policies import PROMISES
 
 ROUNDED = {
     "index_is_finite_for_large_small_and_zero_contexts": "its inverse is rounded, and √ of it is not a number"
@@ -25,7 +25,7 @@ needs_mabwiser = pytest.mark.skipif(
 @needs_mabwiser
 @pytest.mark.parametrize("promise", [promise.__name__ for promise in PROMISES])
 def test_it_keeps_every_promise(promise: str) -> None:
-    policy = specified("mabwiser:linucb").policy()
+    policy = parse_policy("mabwiser:linucb").policy()
     dict(policy_checks(policy, expected_failures=ROUNDED))[promise]()
 
 
@@ -50,10 +50,10 @@ def test_it_runs_beside_ours(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["run", *given, "--seeds", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "mabwiser:linucb" in result.output
-    assert name_of(specified("mabwiser:linucb").policy()) == "mabwiser:linucb"
+    assert name_of(parse_policy("mabwiser:linucb").policy()) == "mabwiser:linucb"
 
 
 def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rbmle.interop.needs.find_spec", lambda _: None)
     with pytest.raises(SettingError, match=r"needs mabwiser.*pip install 'rbmle\[mabwiser\]'"):
-        specified("mabwiser:linucb")
+        parse_policy("mabwiser:linucb")

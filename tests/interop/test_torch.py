@@ -18,11 +18,11 @@ from rbmle import (
     NeuralUCB,
     Regression,
 )
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.testing import policy_checks
-from rbmle.testing.promises import PROMISES
+from rbmle.testing.policies import PROMISES
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'rbmle[torch]'")
 from torch import nn  # noqa: E402
@@ -87,7 +87,7 @@ def test_a_step_climbs_the_gradient_of_the_likelihood(likelihood: Any) -> None:
 
     theta, step = state.net.theta, 1e-3
     once = replace(model, training=FullBatch(steps=1, rate=step, objective="sum"))
-    moved = once._climbed(state, theta, 1, step, np.random.default_rng(0), x, alpha)
+    moved = once._climb(state, theta, 1, step, np.random.default_rng(0), x, alpha)
     for i in range(len(theta)):
         e = np.eye(len(theta))[i] * 1e-6
         slope = (objective(theta + e) - objective(theta - e)) / 2e-6
@@ -119,9 +119,7 @@ def test_widths_and_corrections_of_a_linear_module_by_hand() -> None:
     np.testing.assert_array_equal(bandit.state.precision.Z, [5.0, 1.0])
     expected = 3 * w[0] + w[1] + (9 / 5 + 1) ** 0.5
     assert bandit.decide([[3.0, 1.0]]).indices[0] == pytest.approx(expected, rel=1e-6)
-    corrected = policy.learner.corrected(
-        bandit.state, disjoint([3.0, 1.0], np.zeros(1, np.int64), 2), 0.5
-    )
+    corrected = policy.corrected(bandit.state, disjoint([3.0, 1.0], np.zeros(1, np.int64), 2), 0.5)
     assert corrected[0] == pytest.approx(3 * w[0] + w[1] + 0.5 * (9 / 5 + 1), rel=1e-6)
 
 

@@ -7,13 +7,13 @@ import pytest
 from sklearn.tree import ExtraTreeRegressor
 
 from rbmle import Bandit
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
-from rbmle.interop.tree_ts import Forest, TreeState, TreeTS, joined
-from rbmle.policies.specification import name_of, specified
+from rbmle.interop.tree_ts import Forest, TreeState, TreeTS, join_trees
+from rbmle.policies.registry import name_of, parse_policy
 from rbmle.testing import policy_checks
-from rbmle.testing.promises import PROMISES
+from rbmle.testing.policies import PROMISES
 
 SMALL = TreeTS(trees=6, committee=3)
 
@@ -43,7 +43,7 @@ def test_joined_trees_say_what_those_of_scikit_learn_say() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)).astype(np.float32), rng.random(200)
     trees = [ExtraTreeRegressor(random_state=seed).fit(X, y) for seed in range(4)]
-    forest = joined([tree.tree_ for tree in trees], (2, 2))
+    forest = join_trees([tree.tree_ for tree in trees], (2, 2))
     for x in rng.normal(size=(30, 3)):
         predicted = forest.predict(disjoint(x, np.arange(2), 3))
         theirs = [tree.predict(x[None].astype(np.float32))[0] for tree in trees]
@@ -91,13 +91,13 @@ def test_it_learns_what_no_line_separates() -> None:
 
 
 def test_settings_are_checked_and_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert name_of(specified("tree-ts:ratio=2").policy()) == "tree-ts"
+    assert name_of(parse_policy("tree-ts:ratio=2").policy()) == "tree-ts"
     for setting, message in (("trees=0", "`trees` must be at least 1"), ("ratio=1", "above 1")):
         with pytest.raises(SettingError, match=message):
-            specified(f"tree-ts:{setting}")
+            parse_policy(f"tree-ts:{setting}")
     monkeypatch.setattr("rbmle.interop.needs.find_spec", lambda _: None)
     with pytest.raises(SettingError, match=r"needs sklearn.*pip install 'rbmle\[experiments\]'"):
-        specified("tree-ts")
+        parse_policy("tree-ts")
     assert "rbmle.interop.tree_ts" in sys.modules
 
 

@@ -11,16 +11,15 @@ from typer.testing import CliRunner
 
 from rbmle import Bandit
 from rbmle.cli import app
-from rbmle.core.contexts import disjoint
+from rbmle.core.encoding import disjoint
 from rbmle.core.errors import RewardError, SettingError
 from rbmle.core.randomness import Purpose, generator
-from rbmle.experiments.versions import versions
+from rbmle.experiments.code import versions
 from rbmle.interop.needs import is_there
-from rbmle.interop.vowpal_wabbit import everywhere, labelled, lines
-from rbmle.policies.rivals import RIVALS
-from rbmle.policies.specification import name_of, specified
+from rbmle.interop.vowpal_wabbit import add_label, everywhere, lines
+from rbmle.policies.registry import RIVALS, name_of, parse_policy
 from rbmle.testing import policy_checks
-from rbmle.testing.promises import PROMISES
+from rbmle.testing.policies import PROMISES
 
 NAMES = [
     name + more
@@ -40,13 +39,13 @@ needs_vw = pytest.mark.skipif(
 def test_every_explorer_keeps_every_promise(name: str, promise: str) -> None:
     is_lucky = name == "vw:cover"  # whose policies agree, and leave nothing to the new arm
     excused = {} if is_lucky else SHARED
-    dict(policy_checks(specified(name).policy(), expected_failures=excused))[promise]()
+    dict(policy_checks(parse_policy(name).policy(), expected_failures=excused))[promise]()
 
 
 @needs_vw
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_with_settings_is_read_and_said_again(name: str) -> None:
-    spec = specified(name)
+    spec = parse_policy(name)
     assert spec.name == ":".join(name.split(":")[:2])
     assert name_of(spec.policy()) == spec.name
     assert ("-q xx" in spec.policy().options) == name.endswith("quadratic")  # type: ignore[attr-defined]  # of these policies
@@ -56,16 +55,16 @@ def test_a_name_with_settings_is_read_and_said_again(name: str) -> None:
 @pytest.mark.parametrize("name", ["vw:squarecb", "vw:regcb"])
 def test_explorers_by_regression_are_told_the_range_of_costs(name: str) -> None:
     """Costs are −reward: rewards in [0, 1] cost −1 to 0, those in [−5, 5] cost −5 to 5."""
-    options = specified(name).policy().options  # type: ignore[attr-defined]  # of these policies
+    options = parse_policy(name).policy().options  # type: ignore[attr-defined]  # of these policies
     assert "--cb_min_cost -1.0 --cb_max_cost -0.0" in options
-    wide = specified(f"{name}:lowest=-5:highest=5").policy()
+    wide = parse_policy(f"{name}:lowest=-5:highest=5").policy()
     assert "--cb_min_cost -5.0 --cb_max_cost 5.0" in wide.options  # type: ignore[attr-defined]  # of these policies
     bandit = Bandit(wide, arms=2, features=1)
     bandit.learn([1.0], arm=0, reward=-4.0)
     with pytest.raises(RewardError):
         bandit.learn([1.0], arm=0, reward=6.0)
     with pytest.raises(SettingError, match="`lowest` must be less than `highest`"):
-        specified(f"{name}:lowest=2")
+        parse_policy(f"{name}:lowest=2")
 
 
 def test_arms_have_features_of_their_own() -> None:
@@ -77,7 +76,7 @@ def test_arms_have_features_of_their_own() -> None:
 
 def test_the_played_arm_has_a_label_of_action_cost_and_probability() -> None:
     texts = lines(disjoint([1.0], np.arange(2), 1))
-    assert labelled(texts, 1, 0.25, 0.5) == ["|x 0:1.0", "1:-0.25:0.5 |x 1:1.0"]
+    assert add_label(texts, 1, 0.25, 0.5) == ["|x 0:1.0", "1:-0.25:0.5 |x 1:1.0"]
 
 
 @needs_vw
@@ -140,7 +139,7 @@ def test_a_run_records_the_version(tmp_path: Path) -> None:
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vowpalwabbit", None)
     with pytest.raises(SettingError, match=r"needs vowpalwabbit.*pip install 'rbmle\[vw\]'"):
-        specified("vw:squarecb")
+        parse_policy("vw:squarecb")
 
 
 def some(t: int) -> np.ndarray:

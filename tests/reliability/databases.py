@@ -1,4 +1,4 @@
-"""The kill test with a log in PostgreSQL, whose server is killed too, while the service goes on.
+"""The kill test with a log in PostgreSQL, whose server is killed as well, while the service runs.
 
 `python -m tests.reliability.databases --kills 50 --events 50000` is the long form.
 """
@@ -31,7 +31,7 @@ class Database:
     kills: int = 0
 
     async def kill(self) -> None:
-        """Kill the server, and start it again as soon as its last process is gone."""
+        """Kill the server, and restart it as soon as its last process has ended."""
         pid = (self.server.folder / "data" / "postmaster.pid").read_text().split()[0]
         os.kill(int(pid), signal.SIGKILL)
         self.kills += 1
@@ -49,7 +49,7 @@ class Database:
 
 @contextmanager
 def database() -> Iterator[Database | None]:
-    """Yield a server of our own, or None where there are no programs for it."""
+    """Yield a new server, or None if PostgreSQL is not installed."""
     bin = programs()
     if bin is None:
         yield None
@@ -63,13 +63,13 @@ def database() -> Iterator[Database | None]:
 
 
 async def survive_both(database: Database, data: Path, plan: Plan) -> Outcome:
-    """Kill the service, and in every second of its lives the server of its log."""
+    """Kill the service again and again, and every second time the server of its log as well."""
     setup = Setup(data=data, log=database.server.url("killed"))
     return await survive(setup, plan, between=database.kill)
 
 
 def main() -> int:
-    """Print what was lost; return 0 if nothing was, or if there is no server."""
+    """Print what was lost; return 0 if nothing was lost, or if PostgreSQL is not installed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--events", type=int, default=50_000)

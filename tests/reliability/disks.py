@@ -1,6 +1,6 @@
-"""Full disks, disks that do not sync, and stuck ones: writes are refused at once, and reads go on.
+"""Full disks, disks that do not sync, and stuck disks: writes are refused at once, and reads continue.
 
-`python -m tests.reliability.disks --times 20` breaks the disk in every way so often.
+`python -m tests.reliability.disks --times 20` breaks the disk in each way 20 times.
 """
 
 import argparse
@@ -39,7 +39,7 @@ LOAD = 20  # events between two faults
 SMALL = "small file system"
 SMALL_TIMES = 3  # after some more its 4 MiB are full of the log itself
 REFUSE_SECONDS = 1.0
-NOTICE_SECONDS = 20.0  # within which a broken disk is met
+NOTICE_SECONDS = 20.0  # within which a write meets the broken disk
 RECOVER_SECONDS = 20.0
 
 Break = Callable[[Running], AbstractContextManager[None]]
@@ -47,7 +47,7 @@ Break = Callable[[Running], AbstractContextManager[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """What one fault did."""
+    """The outcome of one fault."""
 
     asked: int  # writes, from the first one that was refused on
     refused: int  # of these, with 503 and Retry-After
@@ -73,7 +73,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What faults did, and what was in the log in the end."""
+    """The episodes, and the final check of the log."""
 
     episode: Episode
     verdict: Verdict
@@ -84,7 +84,7 @@ class Outcome:
 
 
 def limited(service: Running) -> AbstractContextManager[None]:
-    """Let the system refuse every write to a file, whoever the service is."""
+    """Return a fault: the system refuses every write of the service to a file."""
 
     @contextmanager
     def broken() -> Iterator[None]:
@@ -101,7 +101,7 @@ def limited(service: Running) -> AbstractContextManager[None]:
 
 
 def faulty(folder: Path, fault: str) -> Break:
-    """Return how to break the disk of tests.reliability.faulty."""
+    """Return a fault of the disk of tests.reliability.faulty."""
 
     @contextmanager
     def broken() -> Iterator[None]:
@@ -115,7 +115,7 @@ def faulty(folder: Path, fault: str) -> Break:
 
 
 def filled(folder: Path) -> Break:
-    """Return how to fill the file system of a folder to the last block."""
+    """Return a fault: the file system of a folder is filled to the last block."""
 
     @contextmanager
     def broken() -> Iterator[None]:
@@ -133,7 +133,7 @@ def filled(folder: Path) -> Break:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path | None]:
-    """Yield a small file system, or None where we may not mount one."""
+    """Yield a small file system, or None without the permission to mount one."""
     folder.mkdir()
     # Room for what visitors still write after a repair: each commit takes 16 KiB of the write-ahead log.
     command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
@@ -150,9 +150,9 @@ def small_disk(folder: Path) -> Iterator[Path | None]:
 async def endure(
     setup: Setup, breaks: Sequence[Break], *, probes: int = 5, visitors: int = 4
 ) -> Outcome:
-    """Break the disk of a service under load and repair it, again and again, then look into its log.
+    """Break and repair the disk of a service under load, again and again, and then check its log.
 
-    Before that the service is killed, so that nothing is written which was not when it was acknowledged.
+    Before the check the service is killed, so that it cannot write anything that it has acknowledged before.
     """
     ledger, site = Ledger(), Site()
     episode = Episode(asked=0, refused=0, slowest=0.0, recovered=0.0)
@@ -189,7 +189,7 @@ def _writes(events: list[str]) -> list[Request]:
 async def _break(
     service: Running, break_disk: Break, probe: Visitor, requests: list[Request]
 ) -> Episode:
-    """Break the disk and repair it; assert that reads go on, and return how writes fared."""
+    """Break the disk and repair it; assert that reads work, and return the outcome of writes."""
     with break_disk(service):
         async with asyncio.timeout(NOTICE_SECONDS):
             answers = [await _timed(probe, requests[0])]
@@ -213,7 +213,7 @@ async def _break(
 
 
 async def _timed(probe: Visitor, request: Request) -> tuple[Answer, float]:
-    """Return the answer to a write, and how long it took; a refusal must say when to come again."""
+    """Return the answer to a write, and its duration; a refusal must have Retry-After."""
     begun = time.monotonic()
     answer = await probe.connection.ask(await probe.site.port(), request)
     seconds = time.monotonic() - begun

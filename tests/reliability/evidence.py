@@ -1,4 +1,4 @@
-"""What a log and a model say afterwards, beside what was acknowledged."""
+"""Compares a log and its model with what the service acknowledged."""
 
 import json
 from collections import Counter
@@ -11,21 +11,21 @@ from typing import Any
 import msgspec
 
 from rbmle.core.bandit import Bandit
-from rbmle.service.configuration import Settle
-from rbmle.service.learning.checkpoints import Checkpoints, read
-from rbmle.service.learning.events import Counts
-from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import ModelSettings, saved
+from rbmle.service.learner.checkpoints import Checkpoints, read
+from rbmle.service.learner.fold import Fold
 from rbmle.service.log import Log, open_log
 from rbmle.service.log.base import Stored
-from rbmle.service.log.records import Configured, decoded, encoded
-from rbmle.service.statistics import Statistics
+from rbmle.service.log.records import Configured, decode_record
+from rbmle.service.model.report import Counts
+from rbmle.service.model.settings import ModelSettings, save_bytes
+from rbmle.service.settings import Settle
+from rbmle.service.statistics.summary import Statistics
 from tests.reliability.visitors import Ledger, Ranked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Acknowledged ranks and rewards, and what became of them."""
+    """How many acknowledged ranks and rewards are in the log, and what is wrong."""
 
     ranks: int
     rewards: int
@@ -33,7 +33,7 @@ class Verdict:
     changed: int  # not as acknowledged
     doubled: int  # in the log more than once
     foreign: int  # in the log, but never acknowledged
-    problems: tuple[str, ...]  # all else that is wrong
+    problems: tuple[str, ...]  # other problems
 
     @property
     def is_clean(self) -> bool:
@@ -52,9 +52,9 @@ class Verdict:
 def judge(
     place: str, ledger: Ledger, data: Path, models: dict[str, bytes] | None = None
 ) -> Verdict:
-    """Compare a log that nobody writes with what was acknowledged, and its sum with models.
+    """Compare a log that nobody writes with what was acknowledged, and its fold with models.
 
-    `models` were seen while the service ran; its last checkpoint is compared too.
+    `models` were read while the service ran; its last checkpoint is compared as well.
     """
     with closing(open_log(place, is_read_only=True)) as log:
         ranks, rewards, doubled = _told(log)
@@ -83,18 +83,18 @@ def judge(
 
 
 def folded_by(settle: str, place: str) -> bytes:
-    """Return the model that a log would give by another rule of settling."""
+    """Return the model that a log gives with another setting of `settle`."""
     with closing(open_log(place, is_read_only=True)) as log:
         fold = Fold(log=log, make=ModelSettings.from_json)
         for stored in log.read():
             row = stored.row
-            record = decoded(row.kind, row.payload)
+            record = decode_record(row)
             if isinstance(record, Configured):
                 told = Configured(configuration=record.configuration | {"settle": settle})
-                row = replace(row, payload=encoded(told))
+                row = replace(row, payload=msgspec.json.encode(told))
             fold.apply(Stored(stored.seq, row))
         assert fold.bandit is not None
-        return saved(fold.bandit)
+        return save_bytes(fold.bandit)
 
 
 def _told(log: Log) -> tuple[dict[str, Ranked], dict[str, tuple[str, float]], int]:
@@ -116,7 +116,7 @@ def _told(log: Log) -> tuple[dict[str, Ranked], dict[str, tuple[str, float]], in
 
 
 def _ranked(decided: dict[str, Any]) -> Ranked:
-    """Return a decision as its client was told it."""
+    """Return a decision as its client got it."""
     (play,) = decided["plays"]
     ids = [action["id"] for action in decided["actions"]]
     probabilities = dict.fromkeys(ids, 0.0)
@@ -142,7 +142,7 @@ def _model_problems(
         if fold.bandit is None:
             continue
         for name in [name for name in unseen if rounds[name] == fold.bandit.round]:
-            if unseen.pop(name) != saved(fold.bandit):
+            if unseen.pop(name) != save_bytes(fold.bandit):
                 problems.append(f"{name}: not the sum of the log after {fold.bandit.round} rounds")
         if fold.seq == state.seq:
             problems += _differences(fold, statistics, state, bandit)
@@ -164,19 +164,19 @@ def _model_problems(
 
 
 def _to_learn(fold: Fold, stored: Counter[str]) -> tuple[int, int]:
-    """Return how many observations a log has at least and at most, by its rule."""
+    """Return the smallest and the largest number of observations of a log, by its setting of `settle`."""
     settled = fold.joiner.counts.joined + fold.joiner.counts.defaulted
     if fold.joiner.configuration.settle is not Settle.DELAYED:
         return settled, settled
-    # An event is learned in its turn, or when it is settled; and perhaps its reward once more.
-    return max(settled, fold.joiner.foresight.learned), stored["ranks"] + stored["rewards"]
+    # An event is learned in its turn, or when it is settled; a late reward is learned as well.
+    return max(settled, fold.joiner.turns.learned), stored["ranks"] + stored["rewards"]
 
 
 def _differences(fold: Fold, statistics: Statistics, state: Any, bandit: bytes) -> list[str]:
-    """Return where a checkpoint is not what the fold knows at the same record."""
+    """Return where a checkpoint differs from the fold at the same record."""
     assert fold.bandit is not None
     parts = {
-        "model": (bandit, saved(fold.bandit)),
+        "model": (bandit, save_bytes(fold.bandit)),
         "events": (state.joined, fold.joiner.joined),
         "statistics": (msgspec.json.encode(state.statistics), msgspec.json.encode(statistics)),
     }

@@ -18,7 +18,7 @@ LOOK_SECONDS = 0.01
 
 
 class FaultyDisk(apsw.VFS):
-    """The disk there is, with errors on demand; SQLite's default from now on."""
+    """The default disk with errors on demand; it becomes the default of SQLite."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

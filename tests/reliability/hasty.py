@@ -1,6 +1,6 @@
 """The control of the kill test: a service that acknowledges before the commit.
 
-`python -m tests.reliability.hasty SECONDS serve …` waits so long before each commit.
+`python -m tests.reliability.hasty SECONDS serve …` waits before each commit.
 """
 
 import sys
@@ -10,7 +10,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from rbmle.cli import main
-from rbmle.service import front_end, supervisor
+from rbmle.service import supervisor
+from rbmle.service.front import front_end
 from rbmle.service.log.base import Row
 from rbmle.service.log.writer import Done, Submission, Writer
 
@@ -18,7 +19,7 @@ SECONDS = float(sys.argv.pop(1)) if __name__ == "__main__" else 0.0
 
 
 class HastyWriter(Writer):
-    """A writer whose word is worth nothing."""
+    """A writer that confirms rows before they are stored."""
 
     def submit(self, rows: Sequence[Row], done: Done | None = None) -> Any:
         super().submit(rows)

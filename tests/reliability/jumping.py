@@ -1,4 +1,4 @@
-"""A service whose system clock jumps: it is ahead by as many seconds as a file says.
+"""A service whose system clock jumps: it is ahead by the number of seconds in a file.
 
 `python -m tests.reliability.jumping FILE serve …` reads the file twice a second.
 """
@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.5
 
 
 class JumpingClock:
-    """The clock there is, and a file that says by how much it is wrong."""
+    """The system clock with an error, which is read from a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -23,13 +23,13 @@ class JumpingClock:
         self._ahead = 0
 
     def jump(self, seconds: int) -> None:
-        """Set it wrong for all who read the file."""
+        """Set the error for all processes that read the file."""
         part = self.path.with_suffix(".part")
         part.write_text(str(seconds))
         part.replace(self.path)
 
     def install(self) -> None:
-        """Let this process have this clock."""
+        """Use this clock in this process."""
         self._look()
         time.time_ns = lambda: self._time_ns() + self._ahead * 10**9
         time.time = lambda: time.time_ns() / 1e9

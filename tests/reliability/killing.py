@@ -1,7 +1,7 @@
 """kill -9 under load: nothing that was acknowledged is lost, and nothing is learned twice.
 
 `python -m tests.reliability.killing --kills 100 --events 100000` is the long form, with the control,
-which acknowledges before the commit and must lose something.
+a service that acknowledges before the commit and must lose something.
 """
 
 import argparse
@@ -20,13 +20,13 @@ from tests.reliability.visitors import Ledger, Site, visited
 from tests.reliability.wire import Connection, Request
 
 EARLY_SECONDS = 2.0  # within which a service is killed before it listens
-LAST_MOMENT_SECONDS = 0.03  # a kill comes so long after an answer at most
+LAST_MOMENT_SECONDS = 0.03  # between an answer and a kill, at most
 LEARN_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How often, and under which load."""
+    """How many kills, and under which load."""
 
     kills: int
     events: int  # ranked in all, at least
@@ -37,11 +37,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of it."""
+    """The result of a test."""
 
     verdict: Verdict
     kills: int  # under load
-    early: int  # kills of services that did not listen yet
+    early: int  # kills before the service listened
     refusals: int
     seconds: float
 
@@ -60,9 +60,9 @@ End = Callable[[Running], Awaitable[None]]
 async def survive(
     setup: Setup, plan: Plan, end: End = Running.kill, between: Deed | None = None
 ) -> Outcome:
-    """End a service again and again while visitors are there, and see what is left.
+    """Kill a service again and again under load, and check its log and its model.
 
-    `between` is done in every second life of the service, under load.
+    `between` is called after every second start of the service, under load.
     """
     begun = time.monotonic()
     rng = random.Random(plan.seed)
@@ -106,7 +106,7 @@ async def _kill_early(setup: Setup, rng: random.Random) -> None:
 
 
 async def learned_model(service: Running, observations: int = 0) -> bytes:
-    """Return the model of a service that has learned all that is in its log, so many observations or more."""
+    """Return the model of a service once it has learned its whole log, and at least so many observations."""
     connection = Connection()
     request = Request(method="GET", path="/v1/status")
     try:
@@ -126,7 +126,7 @@ async def learned_model(service: Running, observations: int = 0) -> bytes:
 
 
 def main() -> int:
-    """Print what the service and its control lost; return 0 if it was the control alone."""
+    """Print what the service and the control lost; return 0 if only the control lost something."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--events", type=int, default=100_000)

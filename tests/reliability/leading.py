@@ -1,4 +1,4 @@
-"""Who learns from a log, and how far, as front ends see it; and a second learner that stands by."""
+"""Which learner leads and how far it is, as front ends see it; and a standby learner."""
 
 import asyncio
 import os
@@ -9,11 +9,9 @@ from contextlib import asynccontextmanager, closing, contextmanager, suppress
 
 import msgspec
 
-from rbmle.service.learning.report import Report
-from rbmle.service.learning.standing_by import REPORT
-from rbmle.service.log import Log, open_log
-from rbmle.service.log.opening import open_publications
-from rbmle.service.log.publications import Publications
+from rbmle.service.log import Log, open_log, open_publications
+from rbmle.service.log.publications import REPORT, Publications
+from rbmle.service.model.report import Report
 from tests.reliability.running import ROOT, Setup
 
 LOOK_SECONDS = 0.02
@@ -21,14 +19,14 @@ PATIENCE = 60.0  # seconds, on a busy machine
 
 
 class Watch:
-    """Looks at what the learner reports."""
+    """Reads the reports of the learner."""
 
     def __init__(self, log: Log, publications: Publications) -> None:
         self._log = log
         self._publications = publications
 
     def report(self) -> Report | None:
-        """Return what was reported last; None: nothing yet."""
+        """Return the last report, or None."""
         found = self._publications.newer(REPORT, None)
         return None if found is None else msgspec.msgpack.decode(found[1], type=Report)
 
@@ -43,7 +41,7 @@ class Watch:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def unlearned(self, killed: str) -> float:
-        """Return the seconds until another learner than this has learned all that is stored now."""
+        """Return the seconds until another learner than this has learned all records that are stored now."""
         begun = time.monotonic()
         wanted = self._log.last()
         async with asyncio.timeout(PATIENCE):
@@ -56,14 +54,14 @@ class Watch:
 
 @contextmanager
 def watched(setup: Setup) -> Iterator[Watch]:
-    """Yield a look at the learner of a service that was started."""
+    """Yield a watch of the learner of a running service."""
     log = open_log(setup.place, is_read_only=True)
     with closing(log), closing(open_publications(setup.place)) as publications:
         yield Watch(log, publications)
 
 
 class Standby:
-    """A second learner, on what might be another machine; it is run again when it ends."""
+    """A second learner with its own folder, as on another machine; it is restarted when it ends."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command
@@ -98,7 +96,7 @@ class Standby:
 
 @asynccontextmanager
 async def standing_by(setup: Setup, is_wanted: bool) -> AsyncIterator[Standby | None]:
-    """Run a second learner, if it is wanted."""
+    """Run a second learner if `is_wanted`."""
     if not is_wanted:
         yield None
         return

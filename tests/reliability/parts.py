@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from rbmle.service.learning.checkpoints import Checkpoints
+from rbmle.service.learner.checkpoints import Checkpoints
 from tests.reliability.databases import NONE_HERE, database
 from tests.reliability.evidence import Verdict, judge
 from tests.reliability.killing import learned_model
@@ -32,7 +32,7 @@ BOTH = (("learn",), ("front",), ("front", "learn"))  # what is killed, in turn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of it."""
+    """The result of a test."""
 
     verdict: Verdict
     kills: int
@@ -44,7 +44,7 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        """Return whether nothing is wrong, and a learner took over in time each time."""
+        """Return whether nothing is wrong, and a learner took over in time after each kill."""
         return self.verdict.is_clean and max(self.unlearned, default=0.0) < TAKE_OVER_SECONDS
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def spread(seconds: list[float]) -> str:
-    """Return the median and the most of some times."""
+    """Return the median and the maximum of some times."""
     if not seconds:
         return "–"
     return f"{median(seconds):.1f} s in the median, {max(seconds):.1f} s at most ({len(seconds)})"
@@ -66,7 +66,7 @@ def spread(seconds: list[float]) -> str:
 async def survive_parts(
     setup: Setup, kills: int, events: int, *, visitors: int = 16, has_standby: bool = False
 ) -> Outcome:
-    """Kill parts of a running service under load, and see what is left."""
+    """Kill parts of a running service under load, and check its log and its model."""
     rng = random.Random(0)
     ledger, site = Ledger(), Site()
     unlearned: list[float] = []
@@ -140,7 +140,7 @@ async def unanswered(service: Running) -> float:
 
 
 def main() -> int:
-    """Print what was lost; return 0 if nothing was."""
+    """Print what was lost; return 0 if nothing was lost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--events", type=int, default=100_000)

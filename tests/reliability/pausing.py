@@ -3,8 +3,8 @@
 `python -m tests.reliability.pausing --pauses 12` is the long form: on SQLite with one front end, and on
 PostgreSQL with two and a standby. Every second stopped learner goes on (SIGCONT) as soon as another one has
 taken over; the others stay stopped, and the supervisor kills them. Between two pauses the clock is two days
-ahead or behind for some seconds. At last the service is started with a clock that is ahead, and then with the
-right one.
+ahead or behind for some seconds. In the end the service is started with a clock that is ahead, and then with a
+correct one.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rbmle.service.learning.checkpoints import Checkpoints
+from rbmle.service.learner.checkpoints import Checkpoints
 from tests.reliability.databases import NONE_HERE, database
 from tests.reliability.evidence import Verdict, judge
 from tests.reliability.jumping import JumpingClock
@@ -37,7 +37,7 @@ BETWEEN = 100  # events between two faults, at least
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of it."""
+    """The result of a test."""
 
     verdict: Verdict
     unlearned: list[float]  # seconds until another learner had learned all, for each pause
@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        """Return whether nothing is wrong, and a learner took over in time each time."""
+        """Return whether nothing is wrong, and a learner took over in time after each pause."""
         return self.verdict.is_clean and max(self.unlearned, default=0.0) < TAKE_OVER_SECONDS
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Outcome:
 
 
 def jumping(setup: Setup) -> tuple[Setup, JumpingClock]:
-    """Return a service with a clock of its own, and the clock."""
+    """Return the setup of a service whose clock can jump, and the clock."""
     clock = JumpingClock(setup.data.with_suffix(".clock"))
     clock.path.parent.mkdir(parents=True, exist_ok=True)
     clock.jump(0)
@@ -69,7 +69,7 @@ def jumping(setup: Setup) -> tuple[Setup, JumpingClock]:
 async def survive_pauses(
     setup: Setup, pauses: int, *, visitors: int = 4, has_standby: bool = False
 ) -> Outcome:
-    """Stop the learner again and again under load, let the clock jump, and see what is left."""
+    """Stop the learner again and again under load, let the clock jump, and check log and model."""
     setup, clock = jumping(setup)
     ledger, site = Ledger(), Site()
     unlearned: list[float] = []
@@ -115,7 +115,7 @@ async def survive_pauses(
 
 
 async def survive_wrong_start(setup: Setup, *, visitors: int = 4) -> Verdict:
-    """Start a service with a clock that is ahead, and again with the right one, under load."""
+    """Start a service with a clock that is ahead, and again with a correct one, under load."""
     setup, clock = jumping(setup)
     ledger, site = Ledger(), Site()
     async with visited(site, ledger, visitors) as guests:
@@ -136,7 +136,7 @@ async def survive_wrong_start(setup: Setup, *, visitors: int = 4) -> Verdict:
 
 
 def main() -> int:
-    """Print what was lost; return 0 if nothing was."""
+    """Print what was lost; return 0 if nothing was lost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pauses", type=int, default=12)
     parser.add_argument("--settle", default="deadline", help="or on-reward, or delayed")

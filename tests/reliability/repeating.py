@@ -1,7 +1,7 @@
-"""Each request sent ten times, shuffled and at once: log and model are as if it was sent once.
+"""Each request is sent ten times, shuffled and concurrently: log and model are as if it was sent once.
 
-The order in which rewards are learned is part of the model, so what was sent ten times goes first, and
-what is sent once follows the order of its log. Then all is equal, byte for byte.
+The model depends on the order of rewards, so the requests that are sent once follow the order in the log of the
+others. Then both are equal, byte for byte.
 
 `python -m tests.reliability.repeating --rounds 20 --events 50` is the long form.
 """
@@ -32,20 +32,20 @@ Line = tuple[int, str, str, str | None, bytes]  # a row of the log, all but its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """What a service was told: in each round some events are ranked, and then rewarded."""
+    """The requests to a service: in each round some events are ranked, and then rewarded."""
 
     rounds: tuple[tuple[str, ...], ...]
     copies: int
 
     @property
     def events(self) -> int:
-        """Return how many there are."""
+        """Return the number of events."""
         return sum(map(len, self.rounds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What a service made of it."""
+    """The log and the model of a service after all requests."""
 
     lines: list[Line]
     model: bytes
@@ -56,20 +56,20 @@ class Told:
 
 
 def telling(rounds: int, events: int) -> Telling:
-    """Return rounds of so many events each, told ten times."""
+    """Return rounds of so many events each, with every request ten times."""
     names = [tuple(f"{r}/{e}" for e in range(events)) for r in range(rounds)]
     return Telling(rounds=tuple(names), copies=COPIES)
 
 
 def once(often: Telling, told: Told) -> Telling:
-    """Return the same, told once, in the order of a log."""
+    """Return the same requests once, in the order of a log."""
     order = {event: place for place, event in enumerate(told.rewarded())}
     rounds = tuple(tuple(sorted(events, key=order.__getitem__)) for events in often.rounds)
     return Telling(rounds=rounds, copies=1)
 
 
 async def tell(setup: Setup, story: Telling) -> Told:
-    """Tell a new service all rounds, and return what it has then."""
+    """Send all rounds to a new service, and return its log and its model."""
     rng = random.Random(story.copies)
     async with listening(setup) as service:
         await service.ready()
@@ -98,7 +98,7 @@ async def tell(setup: Setup, story: Telling) -> Told:
 
 
 async def _at_once(service: Running, requests: Sequence[Request], status: int) -> list[Answer]:
-    """Send requests over many connections at the same time; all must be taken, if not at once."""
+    """Send requests over many connections concurrently; the service must take all of them in the end."""
     left = list(requests)
     answers: list[Answer] = []
 
@@ -123,7 +123,7 @@ async def _at_once(service: Running, requests: Sequence[Request], status: int) -
 
 
 async def _learned(service: Running, events: int) -> None:
-    """Wait until the model that decides knows so many rewards."""
+    """Wait until the model that decides has learned so many rewards."""
     connection = Connection()
     try:
         async with asyncio.timeout(60):
@@ -171,13 +171,13 @@ def rank(event: str, day: int = 0) -> Request:
 
 
 def reward(event: str) -> Request:
-    """Return the reward of an event, with a key of its own."""
+    """Return the reward call of an event, with its own key."""
     send = _azure_reward if _is_azure(event) else _reward
     return send(event, event, value_of(event))
 
 
 def value_of(event: str) -> float:
-    """Return what an event is worth."""
+    """Return the reward of an event."""
     return random.Random(event).choice((0.0, 0.5, 1.0))
 
 
@@ -202,7 +202,7 @@ def _is_azure(event: str) -> bool:
 
 
 async def differences(folder: Path, story: Telling) -> list[str]:
-    """Tell one service all ten times and another one once; return where they differ."""
+    """Send everything to one service ten times and to another one once; return where they differ."""
     often = await tell(Setup(data=folder / "often"), story)
     single = await tell(Setup(data=folder / "once"), once(story, often))
     pairs = zip(often.lines, single.lines, strict=False)
@@ -215,7 +215,7 @@ async def differences(folder: Path, story: Telling) -> list[str]:
 
 
 def main() -> int:
-    """Print what differs; return 0 if nothing does."""
+    """Print the differences; return 0 if there are none."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--events", type=int, default=50)

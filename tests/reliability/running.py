@@ -1,4 +1,4 @@
-"""A service as a process of its own: started, waited for, stopped, or killed."""
+"""Runs a service in its own process: starts it, waits for it, stops it, or kills it."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ ADDRESS = re.compile(rb"serves at http://[^:]+:(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Which service is started, and where it remembers; the same one each time."""
+    """The settings of a service and the place of its data, the same at each start."""
 
     data: Path
     log: str | None = None  # its address; None: a file in the folder
@@ -40,9 +40,9 @@ class Setup:
 
     @property
     def learns_all(self) -> bool:
-        """Return whether every event is learned, with a reward or without, soon after it was ranked.
+        """Return whether every event is learned soon after it was ranked, with a reward or without.
 
-        A control may have lost some, and is not waited for.
+        A control may have lost some events, so this is False for it.
         """
         is_control = self.program != PRODUCT
         return self.wait == SHORTEST_WAIT and self.settle != "on-reward" and not is_control
@@ -53,11 +53,11 @@ class Setup:
         return self.log or str(self.data / "log.db")
 
     def command(self) -> list[str]:
-        """Return what to run, and write its settings."""
+        """Write the settings; return the command that starts the service."""
         return [sys.executable, *self.program, "serve", "--config", str(self.write())]
 
     def standby(self, data: Path) -> list[str]:
-        """Return what to run for a second learner, which has a folder of its own."""
+        """Return the command that starts a second learner with its own folder."""
         command = [sys.executable, *self.program, "learn", "--config", str(self.write())]
         return [*command, "--log", self.place, "--data", str(data)]
 
@@ -88,7 +88,7 @@ class Setup:
 
 
 class Running:
-    """A service that listens; `output` is all that it wrote to standard error."""
+    """A running service; `output` is its standard error so far."""
 
     def __init__(self, process: asyncio.subprocess.Process, begun: float) -> None:
         self.begun = begun
@@ -121,17 +121,17 @@ class Running:
 
     @property
     def spares(self) -> int:
-        """Return how many learners have said so far that they stand by."""
+        """Return how many learners have logged so far that they stand by."""
         return self.output.count(b"a learner stands by")
 
     async def stood_by(self, before: int) -> None:
-        """Wait until one more learner than before has said that it stands by."""
+        """Wait until one more learner than before has logged that it stands by."""
         async with asyncio.timeout(READY_SECONDS):
             while self.spares <= before:
                 await asyncio.sleep(0.05)
 
     async def listening(self) -> None:
-        """Wait until it has said where it listens; raise RuntimeError if it ended before."""
+        """Wait until it has logged where it listens; raise RuntimeError if it ended before."""
         async with asyncio.timeout(START_SECONDS):
             await self._listening.wait()
         if not self.port:
@@ -152,7 +152,7 @@ class Running:
                 await asyncio.sleep(0.01)
 
     async def kill(self) -> None:
-        """End all of its processes at once, whatever they do."""
+        """Kill all of its processes at once."""
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         async with asyncio.timeout(READY_SECONDS):
@@ -160,7 +160,7 @@ class Running:
             await self._reader
 
     async def terminate(self) -> tuple[int, float]:
-        """Ask it to end; return its exit code, and the seconds that it took."""
+        """Send SIGTERM; return its exit code, and the seconds until it ended."""
         begun = time.monotonic()
         self._process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(START_SECONDS):
@@ -180,7 +180,7 @@ class Running:
 
 @asynccontextmanager
 async def spawned(setup: Setup) -> AsyncIterator[Running]:
-    """Yield a service that was just started; it is killed in the end, if it still lives."""
+    """Yield a service that was just started; it is killed in the end if it still runs."""
     begun = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *setup.command(), cwd=ROOT, stderr=asyncio.subprocess.PIPE, start_new_session=True
@@ -197,7 +197,7 @@ async def spawned(setup: Setup) -> AsyncIterator[Running]:
 
 @asynccontextmanager
 async def listening(setup: Setup) -> AsyncIterator[Running]:
-    """Yield a service that listens, but may still read its log."""
+    """Yield a service that listens, but may still be reading its log."""
     async with spawned(setup) as service:
         await service.listening()
         yield service

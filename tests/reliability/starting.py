@@ -1,8 +1,8 @@
-"""A start from a checkpoint, with a long log: soon ready, and soon a good answer.
+"""A start from a checkpoint with a long log: the service is ready soon, and answers fast at once.
 
-`python -m tests.reliability.starting --events 1000000` makes a log of so many events with the service's
-own records, folds all of it into a checkpoint, and starts the service several times. The default
-policy learns from the last of them, enough to fill its memory; the others are logged only.
+`python -m tests.reliability.starting --events 1000000` writes a log of a million events,
+folds all of it into a checkpoint, and starts the service several times. The default policy learns from the last
+events, enough to fill its memory; the others are logged only.
 """
 
 import argparse
@@ -20,11 +20,9 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from rbmle.service.configuration import LearningMode
-from rbmle.service.learning.checkpoints import Checkpoints
-from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import MEMORY, ModelSettings
-from rbmle.service.learning.start import Start
+from rbmle.service.learner.checkpoints import Checkpoints
+from rbmle.service.learner.fold import Fold
+from rbmle.service.learner.start import Start
 from rbmle.service.log import Log, Row, open_log
 from rbmle.service.log.records import (
     OPERATOR,
@@ -35,12 +33,12 @@ from rbmle.service.log.records import (
     Play,
     Record,
     Rewarded,
-    encoded,
-    kind_of,
-    packed,
+    pack_features,
+    row_of,
 )
-from rbmle.service.settings import read_settings
-from rbmle.service.statistics import Statistics
+from rbmle.service.model.settings import MEMORY, ModelSettings
+from rbmle.service.settings import LearningMode, read_settings
+from rbmle.service.statistics.summary import Statistics
 from tests.reliability.killing import learned_model
 from tests.reliability.running import ROOT, Running, Setup, listening
 from tests.reliability.visitors import ACTIONS, rank_request
@@ -60,7 +58,7 @@ IMPORTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What happened before."""
+    """The events in a log before the start."""
 
     events: int
     per_second: int = 100
@@ -71,7 +69,7 @@ class Past:
         between = 1000 // self.per_second
         lag = REWARD_MILLISECONDS // between  # in events
         begun = now - between * (self.events + lag)
-        yield from (_row(OPERATOR, None, begun, record) for record in _beginning(start))
+        yield from (row_of(record, OPERATOR, begun) for record in _beginning(start))
         rng = random.Random(self.events)
         for number in range(self.events + lag):
             at = begun + between * number
@@ -80,18 +78,19 @@ class Past:
                 decided = _decided(
                     rng, LearningMode.ONLINE if is_online else LearningMode.LOGGING_ONLY
                 )
-                yield _row(f"event {number}", f"rank:event {number}", at, decided)
+                yield row_of(decided, f"event {number}", at, f"rank:event {number}")
             before = number - lag
             if before >= 0 and before % REWARDED == 0:
                 rewarded = Rewarded(values={"": rng.choice((0.0, 1.0))}, digest="0" * 32)
-                yield _row(f"event {before}", f"reward:of {before}", at, rewarded)
+                yield row_of(rewarded, f"event {before}", at, f"reward:of {before}")
 
 
 def _decided(rng: random.Random, mode: LearningMode) -> Decided:
     place = rng.choice(("north", "south", "east", "west"))
     context = [{"user": {"age": rng.randrange(90), "place": place}, "day": rng.randrange(7)}]
     actions = [
-        OfferedAction(id=id, features=packed([{"price": rng.randrange(9)}])) for id in ACTIONS
+        OfferedAction(id=id, features=pack_features([{"price": rng.randrange(9)}]))
+        for id in ACTIONS
     ]
     play = Play(
         eligible=[0, 1, 2, 3],
@@ -99,7 +98,7 @@ def _decided(rng: random.Random, mode: LearningMode) -> Decided:
         chosen=rng.choice((0, 0, 0, 1, 2, 3)),
     )
     return Decided(
-        context=packed(context),
+        context=pack_features(context),
         actions=actions,
         plays=[play],
         digest="0" * 32,
@@ -109,7 +108,7 @@ def _decided(rng: random.Random, mode: LearningMode) -> Decided:
 
 
 def _beginning(start: Start) -> list[Record]:
-    """Return what a log begins with."""
+    """Return the first records of a log."""
     assert start.policy is not None
     assert start.featuriser is not None
     assert start.seed is not None
@@ -121,13 +120,9 @@ def _beginning(start: Start) -> list[Record]:
     ]
 
 
-def _row(event: str, request: str | None, time: int, record: Record) -> Row:
-    return Row(kind_of(record), event, request, time, encoded(record))
-
-
 def make(setup: Setup, past: Past) -> int:
-    """Make the log of a service that had a past, and a checkpoint of all of it; return its length."""
-    start = read_settings(setup.write(), {}).start()
+    """Write the log of a service with a past, and a checkpoint of all of it; return its length."""
+    start = Start.of(read_settings(setup.write(), {}))
     with closing(open_log(setup.place)) as log:
         rows = past.rows(start, time.time_ns() // 1_000_000)
         while batch := list(islice(rows, BATCH)):
@@ -147,7 +142,7 @@ def _save(log: Log, data: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """Seconds since the process was made, and what the first ranks took."""
+    """Seconds since the start of the process, and the durations of the first ranks."""
 
     listening: float
     ready: float
@@ -158,7 +153,7 @@ class Begun:
 
 
 async def begin(setup: Setup, name: str, ranks: int = 1) -> Begun:
-    """Start a service, ask it as soon as it is ready, each time over a new connection, and kill it."""
+    """Start a service, rank as soon as it is ready, each time over a new connection, and kill it."""
     async with listening(setup) as service:
         heard = time.monotonic() - service.begun
         ready = await service.ready()
@@ -184,7 +179,7 @@ async def begin(setup: Setup, name: str, ranks: int = 1) -> Begun:
 
 
 async def begin_and_read(setup: Setup) -> tuple[float, float]:
-    """Return the seconds until a service is ready, and until it has learned all that is in its log."""
+    """Return the seconds until a service is ready, and until it has learned its whole log."""
     async with listening(setup) as service:
         ready = await service.ready()
         await learned_model(service)

@@ -1,4 +1,4 @@
-"""SIGTERM under load: the service ends by itself, soon and well, and nothing that was acknowledged is lost.
+"""SIGTERM under load: the service ends in time without errors, and nothing that was acknowledged is lost.
 
 `python -m tests.reliability.stopping --stops 50` is the long form.
 """
@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rbmle.service.http.binding import Binding
+from rbmle.service.http.server import Binding
 from tests.reliability.killing import Outcome, Plan, survive
 from tests.reliability.running import Running, Setup
 
@@ -32,7 +32,7 @@ class Stops:
 
     @property
     def are_good(self) -> bool:
-        """Return whether all ended well, and in time."""
+        """Return whether all services ended in time without errors."""
         return not any(self.codes) and max(self.seconds) < GRACEFUL_SECONDS
 
     def __str__(self) -> str:
@@ -44,13 +44,13 @@ class Stops:
 
 
 async def stop_under_load(setup: Setup, plan: Plan) -> tuple[Stops, Outcome]:
-    """Stop a service again and again while visitors are there; return how, and what is left."""
+    """Stop a service again and again under load; return how it ended, and the check of its log."""
     stops = Stops()
     return stops, await survive(setup, plan, end=stops.stop)
 
 
 def main() -> int:
-    """Print how the service stopped; return 0 if always well."""
+    """Print how the service stopped; return 0 if it always stopped in time without errors."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stops", type=int, default=50)
     parser.add_argument("--events", type=int, default=10_000)

@@ -1,4 +1,4 @@
-"""Slow clients in hundreds: all are closed in time, and good ones do not notice.
+"""Hundreds of slow clients: their connections are closed in time, and other clients do not notice.
 
 `python -m tests.reliability.trickling --connections 300` is the long form, with the service's own deadlines.
 """
@@ -30,7 +30,7 @@ RANK = Request(path="/v1/rank", body=b'{"actions": [{"id": "a"}, {"id": "b"}]}')
 
 @dataclass(slots=True)
 class Siege:
-    """How long slow clients stayed, and good ones waited."""
+    """How long slow connections stayed open, and other clients waited."""
 
     stays: list[float] = field(default_factory=list)  # seconds from the opening to the end
     waits: list[float] = field(default_factory=list)
@@ -38,12 +38,12 @@ class Siege:
 
     @property
     def is_withstood(self) -> bool:
-        """Return whether all slow clients were closed in time, and good ones served well."""
+        """Return whether all slow connections were closed in time, and others were served fast."""
         return not self.left and max(self.stays) < CLOSED_SECONDS and self.p99 < P99_SECONDS
 
     @property
     def p99(self) -> float:
-        """Return what one good request in a hundred waited for, at least."""
+        """Return the 99th percentile of the durations of normal requests."""
         return float(np.quantile(self.waits, 0.99))
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Siege:
 
 
 async def besiege(setup: Setup, connections: int) -> Siege:
-    """Open slow connections of all kinds, and ask well beside them until all are closed."""
+    """Open slow connections of all kinds, and send normal requests until all of them are closed."""
     siege = Siege()
     async with listening(setup) as service:
         await service.ready()
@@ -77,7 +77,7 @@ async def besiege(setup: Setup, connections: int) -> Siege:
 
 
 async def _trickle(port: int, sent: bytes, siege: Siege) -> None:
-    """Send a part of a request, a byte in each second after it, and wait for the end."""
+    """Send a part of a request and then a byte each second, until the connection is closed."""
     begun = time.monotonic()
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(sent)
@@ -103,7 +103,7 @@ async def _ask_well(port: int, siege: Siege) -> None:
 
 
 def main() -> int:
-    """Print how it went; return 0 if the service withstood it."""
+    """Print the results; return 0 if the service withstood the load."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connections", type=int, default=300)
     given = parser.parse_args()

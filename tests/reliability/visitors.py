@@ -1,4 +1,4 @@
-"""Clients who rank and reward without a pause, repeat what was not answered, and note what was."""
+"""Clients that rank and reward without a pause, repeat unanswered requests, and note every answer."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ LONGEST_SILENCE = 60.0  # seconds without a decision, after which a service coun
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What an answer to a rank call said."""
+    """The answer to a rank call."""
 
     chosen: str
     probabilities: dict[str, float]
@@ -29,7 +29,7 @@ class Ranked:
 
 @dataclass(kw_only=True)
 class Ledger:
-    """All that was acknowledged, and what should never have been said."""
+    """All that was acknowledged, and answers that contradict each other."""
 
     ranks: dict[str, Ranked] = field(default_factory=dict)  # by event
     rewards: dict[str, tuple[str, float]] = field(default_factory=dict)  # event and value by key
@@ -42,14 +42,14 @@ class Ledger:
         return len(self.ranks)
 
     def rank(self, event: str, ranked: Ranked) -> None:
-        """Note an answer; another one for the same event is a complaint."""
+        """Note an answer; a different one for the same event is a complaint."""
         before = self.ranks.setdefault(event, ranked)
         if before != ranked:
             self.complaints.append(f"event {event!r} was {before}, and later {ranked}")
         self._ranked.set()
 
     async def reaches(self, size: int) -> None:
-        """Wait until so many events were ranked; raise TimeoutError if none is for too long."""
+        """Wait until so many events were ranked; raise TimeoutError if there are no new ones for too long."""
         while self.size < size:
             self._ranked.clear()
             async with asyncio.timeout(LONGEST_SILENCE):
@@ -57,7 +57,7 @@ class Ledger:
 
 
 class Site:
-    """Where the service is at the moment, if it runs."""
+    """The port of the service, while it runs."""
 
     def __init__(self) -> None:
         self.is_over = False  # nothing new is to be begun
@@ -65,23 +65,23 @@ class Site:
         self._is_open = asyncio.Event()
 
     def open(self, port: int) -> None:
-        """Say where the service is."""
+        """Set the port of the service."""
         self._port = port
         self._is_open.set()
 
     def close(self) -> None:
-        """Say that it is gone."""
+        """Note that the service does not run."""
         self._is_open.clear()
 
     async def port(self) -> int:
-        """Return where it is, as soon as it is anywhere."""
+        """Return the port, as soon as the service runs."""
         await self._is_open.wait()
         return self._port
 
 
 @dataclass(kw_only=True)
 class Visitor:
-    """One client, who does one thing after the other."""
+    """One client, which sends one request after the other."""
 
     name: str
     site: Site
@@ -90,7 +90,7 @@ class Visitor:
     refusals: int = 0  # 503
 
     async def stay(self) -> None:
-        """Rank and reward until it is over; what was begun is brought to an end."""
+        """Rank and reward until stopped, and finish what was begun."""
         rng = random.Random(self.name)
         asked: list[Request] = []
         number = 0
@@ -107,20 +107,20 @@ class Visitor:
         await self.connection.close()
 
     async def rank(self, request: Request) -> str:
-        """Ask for a decision until there is one; return its event."""
+        """Rank until there is an answer; return its event."""
         answer = (await self.insist(request, 201)).json()
         probabilities = {action["id"]: action["probability"] for action in answer["ranking"]}
         self.ledger.rank(answer["event"], Ranked(answer["chosen"], probabilities))
         return str(answer["event"])
 
     async def reward(self, event: str, value: float) -> None:
-        """Send a reward until it is taken."""
+        """Send a reward until it is accepted."""
         key = f"of {event}"
         await self.insist(reward_request(event, key, value), 204)
         self.ledger.rewards[key] = (event, value)
 
     async def insist(self, request: Request, status: int) -> Answer:
-        """Return the answer to a request, which is sent again and again until it is taken."""
+        """Send a request until it is accepted; return the answer."""
         while True:
             try:
                 answer = await self.connection.ask(await self.site.port(), request)
@@ -136,7 +136,7 @@ class Visitor:
 
 
 class Visitors:
-    """Visitors who are there at the same time."""
+    """Clients that work at the same time."""
 
     def __init__(self, visitors: list[Visitor], tasks: list["asyncio.Task[None]"]) -> None:
         self._visitors = visitors
@@ -144,18 +144,18 @@ class Visitors:
 
     @property
     def refusals(self) -> int:
-        """Return how often they were sent away."""
+        """Return how often requests were refused."""
         return sum(visitor.refusals for visitor in self._visitors)
 
     async def gone(self) -> None:
-        """Wait until all of them have ended what they had begun; raise TimeoutError if that takes too long."""
+        """Wait until all clients have finished; raise TimeoutError if that takes too long."""
         async with asyncio.timeout(LONGEST_SILENCE):
             await asyncio.gather(*self._tasks)
 
 
 @asynccontextmanager
 async def visited(site: Site, ledger: Ledger, number: int) -> AsyncIterator[Visitors]:
-    """Yield visitors who begin at once; if one of them meets what must not be, all ends."""
+    """Yield clients that have started; an error of one of them ends all."""
     visitors = [Visitor(name=f"visitor {i}", site=site, ledger=ledger) for i in range(number)]
     try:
         async with asyncio.TaskGroup() as group:
@@ -166,7 +166,7 @@ async def visited(site: Site, ledger: Ledger, number: int) -> AsyncIterator[Visi
 
 
 def rank_request(name: str, rng: random.Random, *, is_named: bool = False) -> Request:
-    """Return a rank call that is one event however often it is sent: by its id, or by its key."""
+    """Return a rank call that is idempotent by its event id, or by its idempotency key."""
     context = {"day": rng.randrange(7), "place": rng.choice(("north", "south"))}
     actions = [{"id": id, "features": {"price": rng.randrange(5)}} for id in ACTIONS]
     body: dict[str, Any] = {"context": context, "actions": actions}

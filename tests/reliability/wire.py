@@ -1,4 +1,4 @@
-"""HTTP by hand, over one connection that is kept: it leaves the processor to the service."""
+"""A minimal HTTP client over one persistent connection, which leaves the CPU to the service."""
 
 import asyncio
 import json
@@ -12,12 +12,12 @@ LONGEST_ANSWER = 10.0  # seconds after which a service counts as lost
 
 
 class LostError(Exception):
-    """A connection that ended, or could not be made, before the answer was there."""
+    """A connection that was closed or refused before the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked."""
+    """A request."""
 
     method: str = "POST"
     path: str
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,14 +44,14 @@ class Answer:
 
 
 class Connection:
-    """One connection; it is made when it is needed, and again after it was lost."""
+    """A connection that is opened when it is needed, and again after it was lost."""
 
     def __init__(self) -> None:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._port = 0
 
     async def ask(self, port: int, request: Request) -> Answer:
-        """Return the answer, or raise LostError; whether the service took the request is unknown then."""
+        """Return the answer, or raise LostError: then it is unknown whether the service took the request."""
         try:
             async with asyncio.timeout(LONGEST_ANSWER):
                 reader, writer = await self._connected(port)
@@ -62,7 +62,7 @@ class Connection:
             raise LostError(f"{type(error).__name__}: {error}") from error
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._streams is not None:
             _, writer = self._streams
             self._streams = None
@@ -97,7 +97,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 
 async def ask_once(port: int, path: str, method: str = "GET") -> Answer:
-    """Return the answer to one request over a connection of its own."""
+    """Return the answer to one request over a new connection."""
     connection = Connection()
     try:
         return await connection.ask(port, Request(method=method, path=path))

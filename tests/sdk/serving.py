@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from rbmle.service.exports.logged import ServiceLog
+from rbmle.service.exports.export import ServiceLog
 from rbmle.service.log import Log, open_log
 
 KEY = "only-for-tests-0123456789"

@@ -13,15 +13,13 @@ from pathlib import Path
 from socket import socket
 from typing import Any
 
-from rbmle.service.access.budget import WorkBudget
 from rbmle.service.access.keys import KeyRing
+from rbmle.service.access.limits import WorkBudget
 from rbmle.service.api.base import Reply, ReplyTo, Request
 from rbmle.service.http.app import Application
-from rbmle.service.http.binding import Binding
-from rbmle.service.http.direct import DirectConnection
-from rbmle.service.http.server import Server
-from rbmle.service.log.base import Row
-from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.http.connections import DirectConnection
+from rbmle.service.http.server import Binding, Server
+from rbmle.service.log.base import LogUnavailable, Row
 from tests.service.wire import connect, replies
 from tests.services import PATIENCE, Service, small_start, wait_until
 

@@ -1,16 +1,23 @@
-"""How a service is run: a file, flags before it, and what cannot be."""
+"""Settings: the file, options before it, ranges, JSON, and what may change at once."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rbmle.core.errors import SettingError
-from rbmle.policies.specification import policy_with
-from rbmle.service.learning.model import bounded, default_policy
-from rbmle.service.learning.start import begin, settings_of
-from rbmle.service.log import open_log
-from rbmle.service.settings import Settings, in_force, read_settings
+from rbmle.service.http.server import Binding
+from rbmle.service.learner.start import Start
+from rbmle.service.settings import (
+    Aggregation,
+    ConfigurationError,
+    LearningMode,
+    ServiceConfiguration,
+    Settle,
+    read_settings,
+)
 
 FILE = """
 port = 9000
@@ -34,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_file_says_all_and_flags_stand_before_it(path: Path) -> None:
     settings = read_settings(path, {"port": 9001, "host": None})
-    start = settings.start()
+    start = Start.of(settings)
     assert (settings.host, settings.port) == ("127.0.0.1", 9001)
     assert "exploration=0.3" in repr(start.policy)
     assert start.featuriser is not None
@@ -45,49 +52,8 @@ def test_a_file_says_all_and_flags_stand_before_it(path: Path) -> None:
 
 
 def test_without_a_file_the_model_is_that_of_the_log() -> None:
-    start = read_settings(None, {}).start()
+    start = Start.of(read_settings(None, {}))
     assert (start.policy, start.featuriser, start.seed, start.fits_per_second) == (None,) * 4
-
-
-def test_a_start_tells_which_settings_are_not_the_defaults(tmp_path: Path) -> None:
-    for given, line in (
-        ({}, "The policy is neural-rbmle-pc; settings that are not the defaults: none"),
-        (
-            {
-                "policy_settings": "model.alarm=0",
-                "features": {"bits": 12},
-                "configuration": {"settle": "delayed"},
-            },
-            "The policy is neural-rbmle-pc; settings that are not the defaults: model.alarm=0.0 "
-            "features.bits=12 configuration.settle=delayed",
-        ),
-    ):
-        log = open_log("memory:")
-        begin(log, read_settings(None, given).start(), notify=print)
-        assert in_force(settings_of(log)) == [line]
-
-
-def test_a_model_that_has_the_given_settings_goes_on_whatever_the_others_are() -> None:
-    log, lines = open_log("memory:"), list[str]()
-    asked = Settings(policy_settings="model.alarm=0").start()
-    # As before settings were added to the tuned ones.
-    before = bounded(policy_with("neural-rbmle-pc", "model.alarm=0"))
-    begin(log, replace(asked, policy=before), lines.append)
-    model = settings_of(log).model
-    assert model is not None
-    assert model.policy == before
-    assert lines == []
-    begin(log, asked, lines.append)
-    assert settings_of(log).model == model
-    (line,) = lines
-    assert "model=Regression(network=Network(width=100" in line
-    assert "would be neural-rbmle-pc model.alarm=0.0; --new-model begins it" in line
-    with pytest.raises(SettingError, match="--new-model"):
-        begin(log, Settings(policy_settings="model.alarm=20").start(), lines.append)
-    begin(log, replace(asked, is_new_model=True), lines.append)
-    model = settings_of(log).model
-    assert model is not None
-    assert model.policy == asked.policy != default_policy()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +65,7 @@ def test_a_model_that_has_the_given_settings_goes_on_whatever_the_others_are() -
         ("[configuration]\nexploration = 2", "configuration.exploration"),
         ("policy = 'best'", "best"),
         ("work_per_second = -1", "`work_per_second` must be 0 or more, got -1"),
-        ("host = '0.0.0.0'\nno_keys = true", "keys are needed"),
+        ("host = '0.0.0.0'\nno_keys = true", "keys are required"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -111,6 +77,105 @@ def test_what_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> N
 
 def _read(path: Path) -> None:
     settings = read_settings(path, {})
-    settings.start()
-    settings.binding()
+    Start.of(settings)
+    Binding.of(settings)
     settings.budget()
+
+
+def test_a_configuration_comes_back_from_json() -> None:
+    configuration = ServiceConfiguration(
+        reward_wait_time=timedelta(hours=4),
+        default_reward=-0.5,
+        reward_aggregation=Aggregation.SUM,
+        exploration=0.05,
+        learning_mode=LearningMode.APPRENTICE,
+        log_retention_days=90,
+        model_export_frequency=timedelta(seconds=30),
+        model_retrain_days=7,
+        is_auto_optimization_enabled=True,
+        auto_optimization_frequency=timedelta(days=7),
+        auto_optimization_start_date=datetime(2019, 1, 19, tzinfo=UTC),
+        settle=Settle.ON_REWARD,
+    )
+    stored = msgspec.json.decode(msgspec.json.encode(configuration.to_json()))
+    assert ServiceConfiguration.from_json(stored) == configuration
+    assert stored["reward_wait_time"] == "PT4H"
+    assert configuration.wait_milliseconds == 14_400_000
+
+
+def test_json_keeps_defaults_for_what_it_does_not_say() -> None:
+    assert ServiceConfiguration.from_json({}) == ServiceConfiguration()
+    assert (
+        ServiceConfiguration.from_json(ServiceConfiguration().to_json()) == ServiceConfiguration()
+    )
+
+
+def test_a_record_from_before_there_was_settle_keeps_its_meaning() -> None:
+    assert ServiceConfiguration.from_record({}).settle is Settle.ON_REWARD
+    written = ServiceConfiguration().to_json()
+    assert written["settle"] == "deadline"
+    assert ServiceConfiguration.from_record(written) == ServiceConfiguration()
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "message"),
+    [
+        ({"reward_wait_time": "PT4S"}, "reward_wait_time", "from PT5S to P2D"),
+        ({"reward_wait_time": "P2DT1S"}, "reward_wait_time", "from PT5S to P2D"),
+        ({"reward_wait_time": "ten"}, "reward_wait_time", "not a duration"),
+        ({"default_reward": 1.5}, "default_reward", "from -1 to 1"),
+        ({"default_reward": float("nan")}, "default_reward", "from -1 to 1"),
+        ({"default_reward": "1"}, "default_reward", "float"),
+        ({"reward_aggregation": "average"}, "reward_aggregation", "earliest, sum"),
+        ({"settle": "at once"}, "settle", "one of deadline, on-reward, delayed"),
+        ({"exploration": 1.01}, "exploration", "from 0 to 1"),
+        ({"learning_mode": "online"}, "learning_mode", "Online, Apprentice, LoggingOnly"),
+        ({"log_retention_days": 0}, "log_retention_days", "-1"),
+        ({"log_retention_days": 1}, "log_retention_days", "which is 2"),
+        ({"log_retention_days": 2**31}, "log_retention_days", "-1"),
+        ({"model_export_frequency": "PT0S"}, "model_export_frequency", "longer than nothing"),
+        ({"model_retrain_days": 8, "log_retention_days": 7}, "model_retrain_days", "from 0 to"),
+        ({"auto_optimization_frequency": "PT1H"}, "auto_optimization_frequency", "a day or longer"),
+        ({"auto_optimization_start_date": "soon"}, "auto_optimization_start_date", "not a date"),
+        ({"is_auto_optimization_enabled": 1}, "is_auto_optimization_enabled", "bool"),
+    ],
+)
+def test_a_setting_out_of_its_range_is_named(
+    given: dict[str, object], field: str, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        ServiceConfiguration.from_json(given)
+    assert caught.value.field == field
+
+
+def test_a_setting_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="unknown field `epsilon`"):
+        ServiceConfiguration.from_json({"epsilon": 0.1})
+
+
+def test_rewards_and_the_mode_do_not_change_together() -> None:
+    online = ServiceConfiguration()
+    watching = replace(online, learning_mode=LearningMode.APPRENTICE)
+    online.check_change(watching)
+    online.check_change(replace(online, default_reward=0.5))
+    online.check_change(
+        replace(online, learning_mode=LearningMode.LOGGING_ONLY, default_reward=0.5)
+    )
+    for change in (
+        {"default_reward": 0.5},
+        {"reward_wait_time": timedelta(hours=1)},
+        {"reward_aggregation": Aggregation.SUM},
+        {"settle": Settle.ON_REWARD},
+    ):
+        with pytest.raises(ConfigurationError, match="second call") as caught:
+            online.check_change(replace(watching, **change))
+        assert caught.value.field == "learning_mode"
+        with pytest.raises(ConfigurationError, match="second call"):
+            watching.check_change(replace(online, **change))
+
+
+def test_a_retention_that_has_no_effect_is_told() -> None:
+    assert ServiceConfiguration().notices == []
+    (notice,) = ServiceConfiguration(log_retention_days=30).notices
+    assert (notice.code, notice.level) == ("log-retention", "warning")
+    assert "log_retention_days is 30, but this rbmle keeps the log" in notice.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rbmle.service import supervisor
-from rbmle.service.settings import Settings
+from rbmle.service.settings import ServeSettings
 from tests.services import SMALL, running, small_start
 
 PROGRAM = [sys.executable, "-c", "from rbmle.cli import main; main()"]
@@ -88,7 +88,7 @@ def test_a_process_that_is_stopped_is_started_again_and_one_that_computes_is_lef
     monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.1)
     monkeypatch.setattr(supervisor, "HUNG_SECONDS", 2.0)
     monkeypatch.setattr(supervisor, "SPARE_SECONDS", 600.0)
-    assert supervisor.Supervisor(Settings(data=str(tmp_path)), []).run(lambda: None) == 0
+    assert supervisor.Supervisor(ServeSettings(data=str(tmp_path)), []).run(lambda: None) == 0
     assert (tmp_path / "program.learn").read_text().count("born") == 2
     assert (tmp_path / "program.front").read_text().count("born") == 1
     told = capfd.readouterr().err
@@ -104,5 +104,5 @@ def test_what_has_worked_before_is_started_until_it_works_again(
     program.write_text(FRONT_ENDS)
     monkeypatch.setattr(supervisor, "PROGRAM", (sys.executable, str(program)))
     monkeypatch.setattr(supervisor, "RETRY_SECONDS", 0.05)
-    assert supervisor.Supervisor(Settings(data=str(tmp_path)), []).run(lambda: None) == 0
+    assert supervisor.Supervisor(ServeSettings(data=str(tmp_path)), []).run(lambda: None) == 0
     assert (tmp_path / "program.front").read_text().count("born") == 3

@@ -1,13 +1,7 @@
-"""Bandits without contexts: RBMLE for exponential families, its rivals, and the bound of Lai and Robbins."""
+"""Bandits without contexts: RBMLE, UCB1, KL-UCB, Thompson sampling, and the bound of Lai and Robbins."""
 
-from rbmle.classical.base import ArmPolicy
-from rbmle.classical.beta_ts import BetaTS
-from rbmle.classical.gaussian_ts import GaussianTS
-from rbmle.classical.instances import BernoulliArms, GaussianArms, Instance, lai_robbins
-from rbmle.classical.kl_ucb import KLUCB
-from rbmle.classical.rbmle import RBMLE
-from rbmle.classical.simulation import simulate
-from rbmle.classical.ucb1 import UCB1
+from rbmle.classical.policies import KLUCB, RBMLE, UCB1, ArmPolicy, BetaTS, GaussianTS
+from rbmle.classical.simulation import BernoulliArms, GaussianArms, Instance, lai_robbins, simulate
 
 __all__ = [
     "KLUCB",

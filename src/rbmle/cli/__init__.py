@@ -1,22 +1,16 @@
-"""The command line: one file for each group of commands."""
+"""The command line: `rbmle`."""
 
-from rbmle.cli.extras import is_installed, main_without_commands
+from importlib import import_module
 
-if is_installed("typer") and is_installed("rich"):
-    from rbmle.cli import evaluating, listing, logs, paper, running, serving, warming
+from rbmle.cli.extras import NEEDED, is_installed, main_without_commands
+
+if all(map(is_installed, NEEDED)):
     from rbmle.cli.app import app, main
 
-    __all__ = [
-        "app",
-        "evaluating",
-        "listing",
-        "logs",
-        "main",
-        "paper",
-        "running",
-        "serving",
-        "warming",
-    ]
+    for module in ("running", "paper", "evaluating", "serving", "logs", "listing"):
+        import_module(f"rbmle.cli.{module}")  # in this order, `rbmle --help` shows their commands
+
+    __all__ = ["app", "main"]
 else:
     main = main_without_commands
     __all__ = ["main"]

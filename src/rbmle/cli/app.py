@@ -1,8 +1,10 @@
-"""The command line's frame: its options, and what becomes of mistakes."""
+"""The command line's frame: groups of commands, the version, and one line for each mistake."""
 
 import sys
-from importlib.metadata import version as installed
-from typing import Annotated
+from collections.abc import Callable
+from importlib.metadata import version as installed_version
+from inspect import cleandoc
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -10,7 +12,16 @@ from rich.console import Console
 from rbmle.cli.extras import advice
 from rbmle.core.errors import RBMLEError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+Command = TypeVar("Command", bound=Callable[..., Any])
+# The groups of commands, in the order in which `rbmle --help` shows them.
+COMPARE, JUDGE, SERVE, INSPECT = (
+    "Compare policies on data",
+    "Judge policies on a log",
+    "Serve decisions over HTTP",
+    "Inspect",
+)
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def open_console() -> Console:
@@ -18,33 +29,64 @@ def open_console() -> Console:
     return Console(markup=False)
 
 
+def print_line(text: str, console: Console | None = None) -> None:
+    """Print a line as it is: no colours for numbers, no breaks."""
+    (console or open_console()).print(text, highlight=False, soft_wrap=True)
+
+
 def _version(wanted: bool) -> None:
-    """Print the version, and stop."""
     if wanted:
-        typer.echo(f"rbmle {installed('rbmle')}")
+        typer.echo(f"rbmle {installed_version('rbmle')}")
         raise typer.Exit
 
 
-@app.callback()
-def main_options(
+def help_text(docstring: str | None) -> str:
+    """Return the help of a command; paragraphs of examples keep their lines."""
+    paragraphs = cleandoc(docstring or "").split("\n\n")
+    return "\n\n".join(f"\b\n{p}" if p.startswith("rbmle ") else p for p in paragraphs)
+
+
+def command(group: str, name: str | None = None) -> Callable[[Command], Command]:
+    """Make a function a command of a group."""
+
+    def decorate(function: Command) -> Command:
+        app.command(name, help=help_text(function.__doc__), rich_help_panel=group)(function)
+        return function
+
+    return decorate
+
+
+def _main_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Reward-biased maximum likelihood estimation for neural contextual bandits."""
+    """Choose one of several actions for each user, and learn from the reward.
+
+    Compare contextual bandits on labelled data, judge them on logged decisions, or serve decisions over HTTP.
+
+    rbmle run --dataset adult --policy neural-rbmle-ga,lin-ucb
+    rbmle evaluate log.parquet --policy uniform,lin-ucb:exploration=0.5
+    rbmle serve --data my-service
+
+    Settings of a policy follow its name, as in lin-ucb:exploration=0.5; rbmle policies NAME lists them.
+    """
+
+
+app.callback(help=help_text(_main_options.__doc__))(_main_options)
 
 
 def mistake(error: RBMLEError | ModuleNotFoundError) -> str | None:
-    """Return in words what the user has to mend; None if that is not known."""
+    """Return what the user has to change, in words; None if that is not known."""
     if isinstance(error, RBMLEError):
         return str(error)
     return advice((error.name or "").partition(".")[0])
 
 
 def main() -> None:
-    """Run the command line; a mistake gets one line, and the exit code 2."""
+    """Run the command line; a mistake is reported in one line, with the exit code 2."""
     try:
-        app()
+        app(prog_name="rbmle")
     except (RBMLEError, ModuleNotFoundError) as error:
         message = mistake(error)
         if message is None:

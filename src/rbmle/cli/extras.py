@@ -5,6 +5,8 @@ from importlib.util import find_spec
 
 from rbmle.core.errors import SettingError
 
+NEEDED = ("typer", "rich", "msgspec")  # by the command line, before it knows the command
+
 # The packages an extra brings, by the names they are imported under.
 EXTRAS = {
     "serve": (
@@ -59,10 +61,13 @@ def require(extra: str) -> None:
 
 
 def main_without_commands() -> None:
-    """Say what to install, and exit with code 2: the command line itself is missing."""
-    print(
-        "rbmle: the command line is not installed; run pip install 'rbmle[experiments]' to compare "
-        "policies, or pip install 'rbmle[serve]' for the decision service",
-        file=sys.stderr,
+    """Say what to install, and exit with code 2: the command line itself cannot be imported."""
+    missing = next(package for package in NEEDED if not is_installed(package))
+    message = (
+        advice(missing)
+        if missing == "msgspec"
+        else "the command line is not installed; run pip install 'rbmle[experiments]' to compare "
+        "policies, or pip install 'rbmle[serve]' for the decision service"
     )
+    print(f"rbmle: {message}", file=sys.stderr)
     sys.exit(2)

@@ -11,15 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from rbmle.cli.app import app, open_console
+from rbmle.cli.app import JUDGE, SERVE, Command, app, command, help_text, open_console, print_line
 from rbmle.cli.extras import require
 from rbmle.core.errors import SettingError
-from rbmle.service.log.opening import LOG_FILE
+from rbmle.service.log import LOG_FILE
 
 if TYPE_CHECKING:
-    from rbmle.evaluation.logs import Log as DecisionLog
-    from rbmle.evaluation.logs import Reading
-    from rbmle.service.exports.checks import Survey
+    from rbmle.evaluation.logs import DecisionLog, LogReading
+    from rbmle.service.exports.checks import LogSummary
     from rbmle.service.log.base import Log
 
 SHOWN = 100  # problems; the rest are counted
@@ -27,38 +26,58 @@ SELDOM = 500  # records between two looks at the progress
 
 commands = typer.Typer(no_args_is_help=True)
 app.add_typer(
-    commands, name="log", help="Export, import, verify, convert or salvage logs of decisions."
+    commands,
+    name="log",
+    help="Export, import, convert, verify or repair logs of decisions.",
+    rich_help_panel=JUDGE,
 )
+
+
+def log_command(name: str) -> Callable[[Command], Command]:
+    """Make a function a command of `rbmle log`."""
+
+    def decorate(function: Command) -> Command:
+        commands.command(name, help=help_text(function.__doc__))(function)
+        return function
+
+    return decorate
+
 
 DataFolder = Annotated[Path | None, typer.Option("--data", help="The folder of rbmle serve.")]
 LogURL = Annotated[
     str | None,
-    typer.Option(
-        "--log", envvar="RBMLE_LOG", help="Where the log is if not there: postgresql://…."
-    ),
+    typer.Option("--log", envvar="RBMLE_LOG", help="A log in PostgreSQL: postgresql://…."),
 ]
 
 Source = Annotated[
-    str | None, typer.Option("--from", help="parquet, csv, dsjson or vw; else by the suffix.")
+    str | None,
+    typer.Option(
+        "--from",
+        help="Format of the log: parquet, csv, dsjson or vw.",
+        show_default="by the file's suffix",
+    ),
 ]
-SkipBad = Annotated[bool, typer.Option(help="Leave bad rows out, and count them.")]
+SkipBad = Annotated[bool, typer.Option(help="Skip bad rows and count them.", show_default=False)]
 
 
-@commands.command("export")
+@log_command("export")
 def export_log(
     out: Annotated[Path, typer.Option(help="The file to write.")],
     data: DataFolder = None,
     format: Annotated[
-        str | None, typer.Option(help="parquet or dsjson; else by the file's suffix.")
+        str | None,
+        typer.Option(help="parquet or dsjson.", show_default="by the file's suffix"),
     ] = None,
     log: LogURL = None,
 ) -> None:
-    """Write the log to a file, one row for each settled decision; a running service is not disturbed.
+    """Write the log of a service to a file, one row per settled decision, while it may be running.
 
-    Parquet has the columns event_id, time, context, actions, arm, propensity, reward (null if none
-    came in time) and more; DSJSON is what Vowpal Wabbit reads.
+    Parquet has the columns event_id, time, context, actions, arm, propensity, reward (null if none came in
+    time) and more; DSJSON is what Vowpal Wabbit reads.
+
+    rbmle log export --data my-service --out log.parquet
     """
-    with _opened(data, log) as opened:
+    with _open_service_log(data, log) as opened:
         from rbmle.service.exports.export import export, format_of
 
         console = open_console()
@@ -70,80 +89,96 @@ def export_log(
         except OSError as error:
             raise SettingError(f"{out} cannot be written: {error}") from None
         except KeyboardInterrupt:
-            _say(f"Stopped. {out} was not written.", console)
+            print_line(f"Stopped. {out} was not written.", console)
             raise typer.Exit(130) from None
-        _say(f"{done.rows:,} decisions are in {out}.", console)
+        print_line(f"{done.rows:,} decisions are in {out}.", console)
         if done.pending:
-            _say(f"Pending events, left out until they are settled: {done.pending:,}.", console)
+            print_line(
+                f"Pending events, left out until they are settled: {done.pending:,}.", console
+            )
 
 
-@commands.command("verify")
+@log_command("verify")
 def verify_log(data: DataFolder = None, log: LogURL = None) -> None:
-    """Read all of the log, and tell what is in it and what is wrong: the exit code is then 1."""
-    with _opened(data, log) as opened:
-        from rbmle.service.exports.checks import survey
+    """Check every record of a log and count them. The exit code is 1 if something is wrong.
+
+    rbmle log verify --data my-service
+    """
+    with _open_service_log(data, log) as opened:
+        from rbmle.service.exports.checks import check_log
 
         console = open_console()
         try:
             with _progress(opened.last(), console) as step:
-                found = survey(opened, data, step)
+                summary = check_log(opened, data, step)
         except KeyboardInterrupt:
-            _say("Stopped. The log was not checked to its end.", console)
+            print_line("Stopped. The log was not checked to its end.", console)
             raise typer.Exit(130) from None
-        if found.problems:
-            for problem in found.problems[:SHOWN]:
-                _say(problem, console)
-            if len(found.problems) > SHOWN:
-                _say(f"There are {len(found.problems) - SHOWN:,} more problems.", console)
+        if summary.problems:
+            for problem in summary.problems[:SHOWN]:
+                print_line(problem, console)
+            if len(summary.problems) > SHOWN:
+                print_line(f"There are {len(summary.problems) - SHOWN:,} more problems.", console)
             raise typer.Exit(1)
-        console.print(_table(found))
-        _say("The log is sound.", console)
+        console.print(_table(summary))
+        print_line("The log is sound.", console)
 
 
-@commands.command("import")
+@log_command("import")
 def import_log(
     log: Annotated[Path, typer.Argument(help="Decisions of another system, or an export.")],
-    data: Annotated[Path, typer.Option(help="The folder of the service that begins with them.")],
+    data: Annotated[Path, typer.Option(help="The folder of the new service.")],
     source: Source = None,
     config: Annotated[
-        Path | None, typer.Option(help="Settings of the service, as rbmle serve takes them.")
+        Path | None, typer.Option(help="The TOML file of the service, as rbmle serve takes it.")
     ] = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Begin a service with decisions that were made before: it learns them at its first start.
+    """Start a new service from earlier decisions: it learns from them at its first start.
 
-    Each needs a time and the probability of the chosen action, as exports of Personalizer have them.
+    Each decision needs a time and the probability of the chosen action, as exports of Personalizer have them.
+
+    rbmle log import personalizer.json --from dsjson --data my-service
     """
     require("serve")
-    from rbmle.evaluation.logs import Reading
-    from rbmle.service.imports import import_decisions
+    from rbmle.evaluation.logs import LogReading
+    from rbmle.service.exports.import_log import import_decisions
+    from rbmle.service.learner.start import Start
     from rbmle.service.settings import read_settings
 
-    console, reading = open_console(), Reading(skips_bad=skip_bad)
-    start = read_settings(config, {"data": str(data)}).start()
-    with logged(log, source) as opened, console.status("0 decisions") as status:
+    console, reading = open_console(), LogReading(skips_bad=skip_bad)
+    start = Start.of(read_settings(config, {"data": str(data)}))
+    with open_decisions(log, source) as opened, console.status("0 decisions") as status:
         done = import_decisions(
             opened, data, start, reading, lambda done: status.update(f"{done:,} decisions")
         )
-    _say(f"{done:,} decisions are in {data}; rbmle serve --data {data} learns them.", console)
+    print_line(f"{done:,} decisions are in {data}; rbmle serve --data {data} learns them.", console)
     _say_left_out(reading, console)
 
 
-@commands.command("convert")
+@log_command("convert")
 def convert_log(
     log: Annotated[Path, typer.Argument(help="The log: a file, or the folder of rbmle serve.")],
     out: Annotated[Path, typer.Argument(help="The file to write.")],
     source: Source = None,
     target: Annotated[
-        str | None, typer.Option("--to", help="As --from, of what is written.")
+        str | None,
+        typer.Option(
+            "--to",
+            help="Format to write: parquet, csv, dsjson or vw.",
+            show_default="by the file's suffix",
+        ),
     ] = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Write logged decisions in another format: Parquet, CSV, DSJSON or Vowpal Wabbit's text."""
-    from rbmle.evaluation.logs import Reading, write_log
+    """Write logged decisions in another format: Parquet, CSV, DSJSON or Vowpal Wabbit's text.
 
-    console, reading = open_console(), Reading(skips_bad=skip_bad)
-    with logged(log, source) as opened, console.status("0 decisions") as status:
+    rbmle log convert log.dsjson log.parquet
+    """
+    from rbmle.evaluation.logs import LogReading, write_log
+
+    console, reading = open_console(), LogReading(skips_bad=skip_bad)
+    with open_decisions(log, source) as opened, console.status("0 decisions") as status:
         rows = write_log(
             opened,
             out,
@@ -151,47 +186,51 @@ def convert_log(
             reading=reading,
             step=lambda rows: status.update(f"{rows:,} decisions"),
         )
-    _say(f"{rows:,} decisions are in {out}.", console)
+    print_line(f"{rows:,} decisions are in {out}.", console)
     _say_left_out(reading, console)
 
 
-@commands.command("salvage")
+@log_command("salvage")
 def salvage_log(
-    out: Annotated[Path, typer.Option(help="The folder to make, with what can be saved.")],
+    out: Annotated[Path, typer.Option(help="The folder to create, with what can be saved.")],
     data: DataFolder = None,
     log: LogURL = None,
 ) -> None:
-    """Make a new folder with all records before the first damaged one, and tell what is lost.
+    """Copy all records before the first damaged one to a new folder, and say what is lost.
 
-    The damaged log stays as it is. If there is a backup, restore that one instead, or compare both.
+    The damaged log stays as it is. If there is a backup, restore that instead, or compare both.
+
+    rbmle log salvage --data my-service --out my-service-2
     """
-    from rbmle.service.exports.salvage import salvage
+    from rbmle.service.exports.backup import salvage
 
-    with _opened(data, log) as opened:
+    with _open_service_log(data, log) as opened:
         console = Console()
         with _progress(_size(opened), console) as step:
-            found = salvage(opened, data, out, step)
-        if not found.problem:
-            _say(f"All {found.kept:,} records are sound; {out} was not made.", console)
+            salvaged = salvage(opened, data, out, step)
+        if not salvaged.problem:
+            print_line(f"All {salvaged.kept:,} records are sound; {out} was not made.", console)
             return
-        _say(f"Damaged: {found.problem}.", console)
-        if not found.kept:
-            _say(f"No record can be read before that; {out} was not made.", console)
+        print_line(f"Damaged: {salvaged.problem}.", console)
+        if not salvaged.kept:
+            print_line(f"No record can be read before that; {out} was not made.", console)
             raise typer.Exit(1)
-        until = datetime.fromtimestamp((found.kept_until or 0) / 1_000, UTC).isoformat()
-        _say(f"Kept: the records 1 to {found.kept:,}, until {until}; they are in {out}.", console)
-        if found.lost is None:
-            _say("Lost: all after that; how many there were cannot be read.", console)
+        until = datetime.fromtimestamp((salvaged.kept_until or 0) / 1_000, UTC).isoformat()
+        print_line(
+            f"Kept: the records 1 to {salvaged.kept:,}, until {until}; they are in {out}.", console
+        )
+        if salvaged.lost is None:
+            print_line("Lost: all after that; how many there were cannot be read.", console)
         else:
             after = (
                 ""
-                if found.sound is None
-                else f"; {found.sound:,} of them are sound, but come after"
+                if salvaged.sound is None
+                else f"; {salvaged.sound:,} of them are sound, but come after"
             )
-            _say(f"Lost: {found.lost:,} records{after}.", console)
+            print_line(f"Lost: {salvaged.lost:,} records{after}.", console)
 
 
-@app.command("backup")
+@command(SERVE, "backup")
 def back_up_service(
     out: Annotated[Path, typer.Option(help="The file to write; it holds the keys.")],
     data: DataFolder = None,
@@ -200,20 +239,22 @@ def back_up_service(
         Path | None, typer.Option(help="The TOML file of the service, to back it up as well.")
     ] = None,
 ) -> None:
-    """Write all that a service is made of to one file: log, keys, checkpoints, what is published.
+    """Write everything a service consists of to one file: log, keys, checkpoints, published models.
 
-    The service may run meanwhile: the backup has all that was acknowledged before it began.
+    The service may keep running: the backup has everything that was acknowledged before it started.
+
+    rbmle backup --data my-service --out my-service.backup
     """
     require("serve")
     from rbmle.service.exports.backup import back_up
-    from rbmle.service.log.opening import open_publications
+    from rbmle.service.log import open_publications
     from rbmle.service.settings import DATA, read_settings
 
     if config is not None:
         settings = read_settings(config, {"data": None if data is None else str(data), "log": log})
         data, log = Path(settings.data), settings.log
     data = Path(DATA) if data is None and log is None else data
-    with _opened(data, log) as opened:
+    with _open_service_log(data, log) as opened:
         console = Console()
         _check_place(out, data)
         publications = open_publications(log if log is not None else _place(data))
@@ -223,41 +264,48 @@ def back_up_service(
         except OSError as error:
             raise SettingError(f"{out} cannot be written: {error}") from None
         except KeyboardInterrupt:
-            _say(f"Stopped. {out} was not written.", console)
+            print_line(f"Stopped. {out} was not written.", console)
             raise typer.Exit(130) from None
         size = out.stat().st_size / 1_000_000
         files = ", ".join(done.files) or "no file"
-        _say(f"{done.rows:,} records and {files} are in {out} ({size:,.1f} MB).", console)
-        _say("It holds what the service holds, keys included; only you can read it.", console)
+        print_line(f"{done.rows:,} records and {files} are in {out} ({size:,.1f} MB).", console)
+        print_line("It holds what the service holds, keys included; only you can read it.", console)
 
 
-@app.command("restore")
+@command(SERVE, "restore")
 def restore_service(
     backup: Annotated[Path, typer.Argument(help="A file of rbmle backup.")],
-    data: Annotated[Path | None, typer.Option(help="The folder to make.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The folder to create.")] = None,
     log: Annotated[
         str | None,
         typer.Option(
-            "--log", envvar="RBMLE_LOG", help="postgresql://…; else a file in the folder."
+            "--log",
+            envvar="RBMLE_LOG",
+            help="Put the log into PostgreSQL: postgresql://….",
+            show_default="a file in the folder",
         ),
     ] = None,
     overwrite: Annotated[
         bool,
         typer.Option(
-            "--overwrite", help="Move a folder that is there aside; delete a log in PostgreSQL."
+            "--overwrite",
+            help="Move an existing folder aside; delete an existing log in PostgreSQL.",
         ),
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Read all of the backup, and make nothing.")
+        bool, typer.Option("--check", help="Only check the backup, all of it.")
     ] = False,
 ) -> None:
-    """Make the folder of a service, and its log, from a backup; all of it is checked first."""
+    """Create the folder of a service, and its log, from a backup, which is checked first.
+
+    rbmle restore my-service.backup --data my-service
+    """
     require("serve")
     from rbmle.service.exports import backup as backups
 
     console = Console()
     if check == (data is not None):
-        raise SettingError("give --data, the folder to make, or --check")
+        raise SettingError("give --data, the folder to create, or --check")
     try:
         with _progress(0, console) as step:
             if data is None:
@@ -268,39 +316,40 @@ def restore_service(
         raise SettingError(f"{error.filename or backup}: {error.strerror or error}") from None
     taken = datetime.fromtimestamp(done.time / 1_000, UTC).isoformat(timespec="seconds")
     files = ", ".join(done.files) or "no file"
-    _say(f"The backup of {taken} is whole: {done.rows:,} records, and {files}.", console)
+    print_line(f"The backup of {taken} is whole: {done.rows:,} records, and {files}.", console)
     if data is not None:
-        _say(f"They are in {data}; rbmle serve --data {data} goes on from there.", console)
+        print_line(f"They are in {data}; rbmle serve --data {data} goes on from there.", console)
     if aside is not None:
-        _say(f"What was there before is in {aside}; delete it when you no longer need it.", console)
+        print_line(
+            f"What was there before is in {aside}; delete it when you no longer need it.", console
+        )
 
 
-def _say_left_out(reading: "Reading", console: Console) -> None:
-    """Tell how many rows were left out, if any were."""
+def _say_left_out(reading: "LogReading", console: Console) -> None:
     for count, what in (
         (reading.bad, "bad rows"),
         (reading.unlabelled, "decisions without a label"),
     ):
         if count:
-            _say(f"Left out: {count:,} {what}.", console)
+            print_line(f"Left out: {count:,} {what}.", console)
 
 
 @contextmanager
-def logged(path: Path, format: str | None) -> Iterator["DecisionLog"]:
+def open_decisions(path: Path, format: str | None) -> Iterator["DecisionLog"]:
     """Yield the decisions of a file, or of the folder of a service."""
     from rbmle.evaluation.logs import open_log
 
     if not path.is_dir():
         yield open_log(path, format)
         return
-    with _opened(path, None) as opened:
-        from rbmle.service.exports.logged import ServiceLog
+    with _open_service_log(path, None) as opened:
+        from rbmle.service.exports.export import ServiceLog
 
         yield ServiceLog(opened, str(path))
 
 
 @contextmanager
-def _opened(data: Path | None, url: str | None) -> Iterator["Log"]:
+def _open_service_log(data: Path | None, url: str | None) -> Iterator["Log"]:
     """Yield a log that cannot be written to, or raise an error that says what to give."""
     place = _place(data) if url is None else url
     try:
@@ -332,8 +381,8 @@ def _check_place(out: Path, data: Path | None) -> None:
     """Raise SettingError if a file would take the place of the log, or cannot be one."""
     if out.is_dir():
         raise SettingError(f"{out} is a folder; give the name of a file")
-    own = data is not None and out.resolve().parent == data.resolve()
-    if own and out.name.startswith(LOG_FILE):
+    is_in_folder = data is not None and out.resolve().parent == data.resolve()
+    if is_in_folder and out.name.startswith(LOG_FILE):
         raise SettingError(f"{out} belongs to the log itself; give another name")
 
 
@@ -359,7 +408,7 @@ def _progress(last: int, console: Console) -> Iterator[Callable[[int], None]]:
 
 def _size(log: "Log") -> int:
     """Return how many records a log has, 0 if it is too damaged to tell."""
-    from rbmle.service.log.errors import LogError
+    from rbmle.service.log.base import LogError
 
     try:
         return log.last()
@@ -367,29 +416,24 @@ def _size(log: "Log") -> int:
         return 0
 
 
-def _table(found: "Survey") -> Table:
+def _table(summary: "LogSummary") -> Table:
     """Return how many there are of each kind of record, and what became of rewards."""
-    counts = found.counts
+    counts = summary.counts
     table = Table("what", "how many")
     table.columns[1].justify = "right"
-    for kind, number in sorted(found.kinds.items()):
+    for kind, number in sorted(summary.kinds.items()):
         table.add_row(f"{kind} records", f"{number:,}")
     table.add_section()
     for what, number in (
         ("slots with a reward", counts.joined),
         ("slots with the default reward", counts.defaulted),
-        ("events pending", found.pending),
+        ("events pending", summary.pending),
         ("events never shown", counts.unactivated),
         ("duplicate rewards", counts.duplicate),
         ("late rewards", counts.late),
         ("rewards without an event", counts.orphan),
-        ("rewards whose event may still come", found.early),
-        ("activations without an event", found.unknown),
+        ("rewards whose event may still come", summary.early),
+        ("activations without an event", summary.unknown),
     ):
         table.add_row(what, f"{number:,}")
     return table
-
-
-def _say(text: str, console: Console) -> None:
-    """Print one line as it is."""
-    console.print(text, highlight=False, soft_wrap=True)

@@ -1,37 +1,81 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, how their values are read, and how the shell completes them."""
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from rbmle.cli.app import print_line
+
 if TYPE_CHECKING:
     from rbmle.environments import Environment
-    from rbmle.policies.specification import Specification
+    from rbmle.policies.registry import Specification
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """Return the names of policies that go on with what is typed."""
+    from rbmle.policies import POLICIES
+    from rbmle.policies.registry import RIVALS
+
+    return _complete(incomplete, ["all", *POLICIES, *RIVALS])
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Return the names of datasets and synthetic problems that go on with what is typed."""
+    from rbmle.datasets import DATASETS
+    from rbmle.environments import DRAWN
+
+    return _complete(incomplete, [*DATASETS, *DRAWN])
+
+
+def complete_study(incomplete: str) -> list[str]:
+    """Return the names of studies that go on with what is typed."""
+    from rbmle.studies import MEASURED, STUDIES
+
+    return _complete(incomplete, ["all", *STUDIES, *MEASURED])
+
+
+def _complete(incomplete: str, names: Iterable[str]) -> list[str]:
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
 
 Datasets = Annotated[
     str,
     typer.Option(
-        "--dataset", help="Names or paths of datasets, with commas between; adult+noise: altered."
+        "--dataset",
+        autocompletion=complete_dataset,
+        help="Datasets, separated by commas: names (see rbmle datasets) or paths of files. A suffix changes "
+        "the rewards, as in adult+noise.",
     ),
 ]
-Target = Annotated[str | None, typer.Option(help="The label's column, for a path.")]
+POLICY_HELP = (
+    "Policies, separated by commas, with settings behind the name: lin-ucb:exploration=0.5; or all."
+)
+Target = Annotated[
+    str | None, typer.Option(help="For a file: the column with the label.", show_default=False)
+]
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", envvar="RBMLE_DATA", help="Folder with datasets as Parquet files."),
 ]
-Drop = Annotated[str, typer.Option(help="Columns of a file to leave out, with commas between.")]
+Drop = Annotated[
+    str,
+    typer.Option(help="For a file: columns to leave out, separated by commas.", show_default=False),
+]
 Preprocessing = Annotated[
-    str, typer.Option("--preprocess", help="standard, online, paper or paired.")
+    str,
+    typer.Option(
+        "--preprocess", help="How columns become numbers: standard, online, paper or paired."
+    ),
 ]
-SettingsOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="policy.key=value; * in place of the policy for all that have it."),
-]
-Jobs = Annotated[int, typer.Option(help="Trials at a time; -1 for one on each core.")]
+# Earlier releases set policies by it. It still works, but settings behind the name are all there is to learn.
+SettingsOption = Annotated[list[str] | None, typer.Option("--set", hidden=True)]
+Jobs = Annotated[int, typer.Option(help="Trials that run at the same time; -1: one per core.")]
 ExecutorName = Annotated[
     str, typer.Option("--executor", help="serial, processes, ray, or a ray:// address.")
 ]
@@ -46,41 +90,45 @@ def environments(
     console: Console,
 ) -> dict[str, "Environment"]:
     """Return the problem of each dataset that is named, and print how a file was read."""
-    from rbmle.environments import DRAWN, Classification, altered, split
+    from rbmle.environments import notice_of, problem
 
-    found: dict[str, Environment] = {}
-    for name in listed(dataset):
-        plain, changes = split(name)
-        if plain in DRAWN:
-            found[name] = altered(DRAWN[plain], changes)
-            continue
-        world = Classification(
-            dataset=plain,
+    worlds = {
+        name: problem(
+            name,
             target=target,
-            drop=tuple(listed(drop)),
+            drop=tuple(split_names(drop)),
             preprocessing=preprocess,
             data_dir=data_dir,
         )
-        if world.notice:
-            console.print(world.notice, highlight=False, soft_wrap=True)
-        found[name] = altered(world, changes)
-    return found
+        for name in split_names(dataset)
+    }
+    for world in worlds.values():
+        if notice := notice_of(world):
+            print_line(notice, console)
+    return worlds
 
 
 def named_policies(
     text: str, settings: list[str] | None, console: Console
 ) -> list["Specification"]:
-    """Return the policies that are named, those of modules in the current folder among them."""
-    from rbmle.policies.specification import specifications
+    """Return the policies that are named, modules in the current folder included.
+
+    `all:key=value` sets every policy that has the setting.
+    """
+    from rbmle.policies.registry import ALL, EVERY, parse_policies
+    from rbmle.policies.settings import split
 
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    specs, notes = specifications(text, settings or [])
+    name, *common = split(text, ": \t\n") or [""]
+    if name == ALL and common:
+        text, settings = ALL, [*(f"{EVERY}.{setting}" for setting in common), *(settings or [])]
+    specs, notes = parse_policies(text, settings or [])
     for note in notes:
-        console.print(note, highlight=False, soft_wrap=True)
+        print_line(note, console)
     return specs
 
 
-def listed(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Return what stands between commas."""
     return [part.strip() for part in text.split(",") if part.strip()]

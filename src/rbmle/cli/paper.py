@@ -1,4 +1,4 @@
-"""The paper: `rbmle tune`, `rbmle reproduce` and `rbmle report`."""
+"""Studies and their reports: `rbmle reproduce`, `rbmle tune`, `rbmle report` and `rbmle tables`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rbmle.cli.app import app, open_console
+from rbmle.cli.app import COMPARE, command, open_console, print_line
 from rbmle.cli.options import (
     DataDir,
     Datasets,
@@ -16,67 +16,105 @@ from rbmle.cli.options import (
     Preprocessing,
     SettingsOption,
     Target,
+    complete_policy,
+    complete_study,
     environments,
-    listed,
     named_policies,
+    split_names,
 )
 from rbmle.cli.running import run_missing
+from rbmle.core.checks import no_such
 from rbmle.core.errors import SettingError
 
 if TYPE_CHECKING:
     from rbmle.experiments.trial import Trial
-    from rbmle.studies.plan import Plan
+    from rbmle.studies.base import Plan
     from rbmle.studies.tuning import Grid
 
 RESULTS = Path("results")
 Faithful = Annotated[
-    bool, typer.Option("--faithful", help="Policies as printed: slow, see docs/differences.md.")
+    bool,
+    typer.Option(
+        "--faithful",
+        help="Play the policies exactly as the paper prints them. Slow; see docs/evidence/differences.md.",
+    ),
 ]
 Warm = Annotated[
     bool,
     typer.Option(
         "--warm",
-        help="With --faithful: ascend the mean from the last estimate, not the sum from θ₀.",
+        help="With --faithful: networks ascend the mean from the last estimate, not the sum from θ₀.",
     ),
 ]
 
 
-@app.command()
+@command(COMPARE)
 def reproduce(
     study: Annotated[
         str,
         typer.Argument(
-            help="table-1, …, figure-4, all of these, bakeoff, everyday, section-3, riverswim, classical, "
-            "pessimism."
+            autocompletion=complete_study, help="A study of rbmle studies, such as table-1; or all."
         ),
     ],
-    quick: Annotated[bool, typer.Option(help="Fewer seeds and rounds, from shipped data.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            help="Use fewer seeds and rounds, and only the data that ship with rbmle.",
+            show_default=False,
+        ),
+    ] = False,
     preprocess: Preprocessing = "standard",
     tuned: Annotated[
-        Path | None, typer.Option(help="Constants that rbmle tune wrote; else those that ship.")
+        Path | None,
+        typer.Option(
+            help="Constants that rbmle tune wrote.", show_default="those that ship with rbmle"
+        ),
     ] = None,
     faithful: Faithful = False,
     warm: Warm = False,
-    policy: Annotated[str, typer.Option(help="Policies, with commas between; else all.")] = "",
-    dataset: Annotated[str, typer.Option(help="Datasets, with commas between; else all.")] = "",
-    seeds: Annotated[int, typer.Option(min=0, help="Trials of each; 0: as many as usual.")] = 0,
-    rounds: Annotated[int, typer.Option(min=0, help="Of a trial; 0: as many as usual.")] = 0,
+    policy: Annotated[
+        str,
+        typer.Option(
+            autocompletion=complete_policy,
+            help="Only these policies of the study, separated by commas.",
+            show_default="all",
+        ),
+    ] = "",
+    dataset: Annotated[
+        str,
+        typer.Option(
+            help="Only these datasets of the study, separated by commas.", show_default="all"
+        ),
+    ] = "",
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Trials of each policy on each dataset.", show_default="the study's"
+        ),
+    ] = 0,
+    rounds: Annotated[
+        int, typer.Option(min=0, help="Rounds of each trial, at most.", show_default="the study's")
+    ] = 0,
     jobs: Jobs = -1,
     executor: ExecutorName = "processes",
     out: Annotated[Path, typer.Option(help="Folder for runs, tables and figures.")] = RESULTS,
     data_dir: DataDir = None,
 ) -> None:
-    """Run a table or figure of the paper beside the published one, or a study of our own."""
+    """Run a study: a table or figure of the paper beside the published numbers, or one of our own.
+
+    rbmle reproduce table-1 --quick
+    rbmle reproduce figure-1 --policy neural-rbmle-ga,neural-ucb --seeds 3
+    rbmle reproduce bakeoff
+    """
     from rbmle.experiments.summary import summarise
-    from rbmle.studies import MEASURED, STUDIES, Plan, Tuned, table_3
-    from rbmle.studies.measurements import ENDING
-    from rbmle.studies.plan import PAIRED
+    from rbmle.studies import MEASURED, STUDIES, Plan, Tuned, timing
+    from rbmle.studies.base import ENDING, PAIRED
     from rbmle.studies.seed_results import write_trials
 
     console = open_console()
     names = [*STUDIES, *MEASURED]
     if study not in (*names, "all"):
-        raise SettingError(f"there is no study {study!r}; there are {', '.join(names)} and all")
+        raise SettingError(no_such("study", study, [*names, "all"]))
     constants = Tuned.shipped() if tuned is None else Tuned.read(tuned)
     is_of_the_paper = study in STUDIES and STUDIES[study].is_of_the_paper
     is_narrowed = study in STUDIES and (is_of_the_paper or STUDIES[study].is_narrowed)
@@ -102,12 +140,12 @@ def reproduce(
         is_faithful=faithful,
         is_warm=warm,
         policies=policy,
-        only=tuple(listed(dataset)),
+        only=tuple(split_names(dataset)),
         count=seeds,
         rounds=rounds,
     )
     folder = out / ("quick" if quick else "paper") / plan.preprocessing
-    papers = [name for name in STUDIES if STUDIES[name].is_of_the_paper] + [table_3.NAME]
+    papers = [name for name in STUDIES if STUDIES[name].is_of_the_paper] + [timing.NAME]
     for name in papers if study == "all" else [study]:
         if name in MEASURED:
             _measure(name, quick, folder, console)
@@ -115,7 +153,7 @@ def reproduce(
         chosen = STUDIES[name]
         console.print(f"{name}: {chosen.title}")
         for line in chosen.skipped(plan):
-            console.print(line, highlight=False, soft_wrap=True)
+            print_line(line, console)
         place = folder if chosen.is_of_the_paper else folder / name
         summary = summarise(run_missing(chosen.trials(plan), place, executor, jobs, console))
         report, note = place / f"{name}.html", chosen.note(plan, summary)
@@ -124,58 +162,49 @@ def reproduce(
         _show([*chosen.render(summary, place, note), report, by_seed], console)
 
 
-@app.command()
-def tables(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Results by seed that reproduce wrote, to be put into the folder."),
-    ] = None,
-    docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = Path("docs"),
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Change nothing; fail if a table is not as it should be."),
-    ] = False,
-) -> None:
-    """Write the tables in the documentation from its results by seed."""
-    from rbmle.core.files import write_text
-    from rbmle.studies.seed_results import outdated, take
-
-    if check and files:
-        raise SettingError("--check changes nothing; leave out the files")
-    for path in take(files or [], docs):
-        typer.echo(path)
-    pages = outdated(docs)
-    if check and pages:
-        names = ", ".join(map(str, pages))
-        raise SettingError(
-            f"tables are not made of the results by seed in {names}; run rbmle tables"
-        )
-    for path, text in pages.items():
-        typer.echo(write_text(path, text))
-
-
-@app.command()
+@command(COMPARE)
 def tune(
     dataset: Datasets = "",
     policy: Annotated[
-        str, typer.Option(help="Policies with commas between, or 'paper'.")
+        str,
+        typer.Option(
+            autocompletion=complete_policy,
+            help="Policies, separated by commas; paper for the seven of the paper.",
+        ),
     ] = "paper",
     study: Annotated[
-        str, typer.Option(help="A table or figure: the constant of all that it compares.")
+        str,
+        typer.Option(
+            autocompletion=complete_study,
+            help="A table or figure: tune every policy that it compares, on its datasets.",
+        ),
     ] = "",
     faithful: Faithful = False,
     warm: Warm = False,
     grid: Annotated[
-        str | None, typer.Option(help="A setting and what to try: exploration=0.01,0.1,1.")
+        str | None,
+        typer.Option(
+            help="A setting and the values to try, as in exploration=0.01,0.1,1.",
+            show_default="the paper's grid for ν",
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each trial.")] = 5000,
-    seeds: Annotated[int, typer.Option(min=1, help="Trials of each, on seeds not reported.")] = 3,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Trials of each value, on seeds that no table reports.")
+    ] = 3,
     finalists: Annotated[
-        int, typer.Option(min=0, help="Values that have all seeds, the best on three; 0: all.")
+        int,
+        typer.Option(
+            min=0,
+            help="Try every value on three seeds, and only this many, the best of them, on all seeds.",
+            show_default="all values on all seeds",
+        ),
     ] = 0,
     pooled: Annotated[
         bool,
-        typer.Option("--pooled", help="Compare values over all datasets together; choose none."),
+        typer.Option(
+            "--pooled", help="Compare the values over all datasets together, and choose none."
+        ),
     ] = False,
     target: Target = None,
     drop: Drop = "",
@@ -186,13 +215,16 @@ def tune(
     out: Annotated[Path, typer.Option(help="Folder for runs and tuned.json.")] = RESULTS / "tune",
     data_dir: DataDir = None,
 ) -> None:
-    """Choose the constant of each policy on the paper's grid, and record how it was chosen."""
-    from rbmle.experiments.report_table import markdown
+    """Choose a setting of each policy on a grid, and record how it was chosen.
+
+    rbmle tune --dataset adult,magic --policy lin-ucb --grid exploration=0.03,0.1,0.3,1
+    rbmle tune --study table-1 --finalists 3
+    rbmle run --dataset adult --policy lin-ucb --tuned results/tune/tuned.json
+    """
     from rbmle.experiments.summary import summarise
+    from rbmle.experiments.tables import markdown
     from rbmle.studies import tuning
-    from rbmle.studies.paper_policies import POLICIES
-    from rbmle.studies.plan import PAIRED, Plan
-    from rbmle.studies.tuned import Tuned
+    from rbmle.studies.base import PAIRED, PAPER_POLICIES, Plan, Tuned
     from rbmle.studies.tuning import (
         choices,
         edges,
@@ -218,64 +250,71 @@ def tune(
             is_faithful=faithful,
             is_warm=warm,
             policies="" if policy == "paper" else policy,
-            only=tuple(listed(dataset)),
+            only=tuple(split_names(dataset)),
         )
-        tried, trials = _of_study(study, plan, rounds, seeds)
+        tuned_grids, trials = _of_study(study, plan, rounds, seeds)
     else:
         if faithful or not dataset:
             raise SettingError(
                 "there is nothing to tune on; name datasets by --dataset, or a study by --study, to which "
                 "--faithful belongs"
             )
-        names = ",".join(POLICIES) if policy == "paper" else policy
+        names = ",".join(PAPER_POLICIES) if policy == "paper" else policy
         specs = named_policies(names, settings, console)
-        tried = grids(specs, grid)
-        if left := [spec.name for spec in specs if spec not in [each.spec for each in tried]]:
+        tuned_grids = grids(specs, grid)
+        if left := [s.name for s in specs if s not in [grid.spec for grid in tuned_grids]]:
             console.print(f"Nothing to tune in {', '.join(left)}.", soft_wrap=True)
         worlds = environments(dataset, target, drop, preprocess, data_dir, console).values()
-        trials = tuning_trials(tried, worlds, rounds, seeds)
+        trials = tuning_trials(tuned_grids, worlds, rounds, seeds)
     if finalists:
         first = tuning.first_look(trials)
         runs = run_missing(first, out, executor, jobs, console)
         trials = [*first, *tuning.finalists(trials, runs, finalists)]
     summary = summarise(run_missing(trials, out, executor, jobs, console))
     if pooled:
-        for grid_tried in tried:
+        for grid_tried in tuned_grids:
             table = pooled_table(summary, grid_tried)
-            console.print(markdown(table), markup=False, highlight=False, soft_wrap=True)
+            print_line(markdown(table), console)
         return
-    for table in grid_tables(summary, tried):
-        console.print(markdown(table), highlight=False, soft_wrap=True)
-    found = choices(summary, tried)
-    if at_edges := edges(found):
+    for table in grid_tables(summary, tuned_grids):
+        print_line(markdown(table), console)
+    chosen = choices(summary, tuned_grids)
+    if at_edges := edges(chosen):
         console.print(
             f"Warning: at an edge of the grid, so a better one may lie beyond: {', '.join(at_edges)}.",
             soft_wrap=True,
         )
-    Tuned(choices=known.choices | found).write(path)
+    Tuned(choices=known.choices | chosen).write(path)
     console.print(
         f"The choices are in {path}; give them to rbmle run or rbmle reproduce by --tuned {path}.",
         soft_wrap=True,
     )
 
 
-@app.command()
+@command(COMPARE)
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that run, tune or reproduce wrote.")],
-    out: Annotated[Path | None, typer.Option(help="The page; report.html in the folder.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The page to write.", show_default="report.html in the folder"),
+    ] = None,
     all_code: Annotated[
-        bool, typer.Option("--all-code", help="Show runs of all code there is, each by itself.")
+        bool,
+        typer.Option(
+            "--all-code", help="Also show runs that other versions of the code made, separately."
+        ),
     ] = False,
 ) -> None:
-    """Write one self-contained page of the runs in a folder, those of the current code."""
+    """Write one self-contained HTML page about the runs in a folder.
+
+    rbmle report results/run
+    """
     from rbmle.experiments.code import own_code
-    from rbmle.experiments.comparison import comparison_table, is_compared
     from rbmle.experiments.measures import measure
     from rbmle.experiments.report import write_report
-    from rbmle.experiments.report_table import markdown
-    from rbmle.experiments.selection import note_on, of_one_code
-    from rbmle.experiments.store import Store
+    from rbmle.experiments.store import Store, note_on, of_one_code
     from rbmle.experiments.summary import summarise
+    from rbmle.experiments.tables import comparison_table, is_compared, markdown
     from rbmle.studies import PAPER
 
     if not (folder / "runs").is_dir():
@@ -290,13 +329,45 @@ def report(
         _show_table(markdown(comparison_table(measures)), console)
     for text in (note, f"The report is in {path}."):
         if text:
-            console.print(text, highlight=False, soft_wrap=True)
+            print_line(text, console)
+
+
+@command(COMPARE)
+def tables(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Results by seed, from rbmle reproduce, to copy into the documentation first."
+        ),
+    ] = None,
+    docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = Path("docs"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; fail if a table is out of date.")
+    ] = False,
+) -> None:
+    """Update the tables of the documentation from its results by seed.
+
+    rbmle tables results/paper/standard/table-1-seeds.json
+    rbmle tables --check
+    """
+    from rbmle.core.files import write_text
+    from rbmle.studies.seed_results import find_outdated, take
+
+    if check and files:
+        raise SettingError("--check changes nothing; leave out the files")
+    for path in take(files or [], docs):
+        typer.echo(path)
+    pages = find_outdated(docs)
+    if check and pages:
+        names = ", ".join(map(str, pages))
+        raise SettingError(f"tables are out of date in {names}; run rbmle tables")
+    for path, text in pages.items():
+        typer.echo(write_text(path, text))
 
 
 def _check_warm(faithful: bool, warm: bool) -> None:
-    """Raise SettingError for --warm without --faithful."""
     if warm and not faithful:
-        raise SettingError("--warm is one reading of the paper as printed; give --faithful too")
+        raise SettingError("--warm changes what --faithful plays; give --faithful as well")
 
 
 def _of_study(
@@ -306,18 +377,14 @@ def _of_study(
     from rbmle.studies import STUDIES
     from rbmle.studies.tuning import contender_grids, contender_trials
 
-    contenders = STUDIES[study].contenders if study in STUDIES else None
-    if contenders is None:
-        tunable = [name for name, each in STUDIES.items() if each.contenders is not None]
-        raise SettingError(
-            f"there is nothing to tune in a study {study!r}; there are {', '.join(tunable)}"
-        )
-    chosen = [each for each in plan.chosen(contenders(plan)) if each.constant is not None]
+    tunable = {name: s.contenders for name, s in STUDIES.items() if s.contenders is not None}
+    if study not in tunable:
+        raise SettingError(no_such("study to tune", study, tunable))
+    chosen = [c for c in plan.select(tunable[study](plan)) if c.constant is not None]
     return contender_grids(chosen), contender_trials(plan, chosen, rounds, seeds)
 
 
 def _measure(name: str, quick: bool, folder: Path, console: Console) -> None:
-    """Measure what a study lacks, and show it."""
     from rbmle.studies import MEASURED
 
     console.print(f"{name}: {MEASURED[name].title}")
@@ -325,25 +392,25 @@ def _measure(name: str, quick: bool, folder: Path, console: Console) -> None:
         _show(MEASURED[name].write(quick, folder, console), console)
     except KeyboardInterrupt:
         console.print(
-            f"Stopped. What was finished is in {folder / name}; type the same command to go on."
+            f"Stopped. Finished parts are in {folder / name}; run the same command again to continue."
         )
         raise typer.Exit(130) from None
 
 
 def _show(files: list[Path], console: Console) -> None:
-    """Print the first table there is, set if someone looks at it, and where all files are."""
+    """Print the first table there is, and where all files are."""
     tables = [file.read_text() for file in files if file.suffix == ".md"]
     for text in tables[:1]:
         _show_table(text, console)
     for file in files:
-        console.print(str(file), highlight=False, soft_wrap=True)
+        print_line(str(file), console)
 
 
 def _show_table(text: str, console: Console) -> None:
-    """Print a table in Markdown, set if someone looks at it."""
+    """Print a Markdown table, rendered if the output is a terminal."""
     from rich.markdown import Markdown
 
     if console.is_terminal:
         console.print(Markdown(text))
     else:
-        console.print(text, highlight=False, soft_wrap=True)
+        print_line(text, console)

@@ -1,20 +1,22 @@
 """The decision service: `rbmle serve`, its parts `rbmle front` and `rbmle learn`, and `rbmle key`."""
 
+import json
 import os
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from msgspec.structs import fields
 
-from rbmle.cli.app import app, mistake
+from rbmle.cli.app import SERVE, command, mistake
 from rbmle.cli.extras import require
+from rbmle.cli.options import complete_policy
 from rbmle.core.errors import RBMLEError, SettingError
-
-if TYPE_CHECKING:
-    from rbmle.service.settings import Settings
+from rbmle.service.settings import ServeSettings, descriptions, read_settings
 
 TRY = (
     'curl -H "Authorization: Bearer $(rbmle key --scope decide --data {data})" {address}/v1/rank '
@@ -27,31 +29,42 @@ LOG_SHOWN = (
 )
 
 
-def _option(kind: type, help: str, *names: str) -> Any:
-    return Annotated[kind | None, typer.Option(*names, help=help)]
+def _option(kind: type, help: str, *names: str, **more: Any) -> Any:
+    return Annotated[kind | None, typer.Option(*names, help=help.replace("`", ""), **more)]
 
 
-# Names are those of the settings.
+def _options(*names: str) -> dict[str, Any]:
+    """Return options for some settings of the service, described as in its table of settings."""
+    hints, about = get_type_hints(ServeSettings), descriptions(ServeSettings)
+    defaults = {field.name: field.default for field in fields(ServeSettings)}
+    options = {}
+    for name in names:
+        kind = next(kind for kind in get_args(hints[name]) or [hints[name]] if kind is not NoneType)
+        default = "" if defaults[name] in (None, "", False) else f" Default: {defaults[name]}."
+        flags = [_FLAGS[name]] if name in _FLAGS else []
+        more = _MORE.get(name, {})
+        options[name] = _option(kind, about[name] + default, *flags, **more)
+    return options
+
+
+_FLAGS = {"no_keys": "--no-keys", "new_model": "--new-model", "policy_settings": "--set"}
+# Settings are written behind the name of the policy; --set, which earlier releases had, still works.
+_MORE: dict[str, dict[str, Any]] = {
+    "policy": {"autocompletion": complete_policy},
+    "policy_settings": {"hidden": True},
+}
 _EVERYWHERE = {
     "config": _option(Path, "A TOML file; options on the command line take precedence."),
-    "data": _option(str, "Folder of log, keys and checkpoints."),
-    "log": _option(str, "postgresql://…, else a file in the folder; RBMLE_LOG hides a password."),
+    **_options("data", "log"),
 }
-_LISTENING = {
-    "host": _option(str, "Where to listen; 127.0.0.1."),
-    "port": _option(int, "8080; 0 for a free one."),
-    "certificate": _option(str, "TLS: a PEM file."),
-    "private_key": _option(str, "TLS: its key, if in another file."),
-    "proxies": _option(str, "Whose X-Forwarded headers are trusted."),
-    "no_keys": _option(bool, "Take requests without a key; on 127.0.0.1 only.", "--no-keys"),
+_LISTENING = _options("host", "port", "certificate", "private_key", "proxies", "no_keys")
+_LEARNING = _options("policy", "policy_settings", "seed", "new_model")
+_PRINTING = {
+    "print_config": _option(
+        bool, "Print all settings as TOML, with the defaults, and stop.", "--print-config"
+    )
 }
-_LEARNING = {
-    "policy": _option(str, "As rbmle policies lists them."),
-    "policy_settings": _option(str, "key=value of the policy, with spaces between.", "--set"),
-    "seed": _option(int, "Of the model; random, and kept in the log."),
-    "new_model": _option(bool, "Begin another model in an old log.", "--new-model"),
-}
-_WORKERS = {"workers": _option(int, "Front ends on the port; 1.")}
+_WORKERS = _options("workers")
 _SUPERVISED = {"supervised": Annotated[bool | None, typer.Option("--supervised", hidden=True)]}
 
 Given = dict[str, Any]  # options by name; None: not given
@@ -82,16 +95,29 @@ def _command(*groups: Given) -> Callable[[Callable[[Given], None]], Callable[[Gi
                 for name, kind in options
             ]
         )
-        app.command(function.__name__, help=function.__doc__)(run)
+        run.__doc__ = function.__doc__
+        command(SERVE, function.__name__)(run)
         return function
 
     return decorate
 
 
-@_command(_EVERYWHERE, _LISTENING, _WORKERS, _LEARNING)
+@_command(_EVERYWHERE, _LISTENING, _WORKERS, _LEARNING, _PRINTING)
 def serve(given: Given) -> None:
-    """Decide and learn behind HTTP, with a durable log; RBMLE_KEY sets the first key."""
+    """Serve decisions over HTTP and learn from rewards, with a durable log.
+
+    The policy may have settings behind its name; they change the service's tuned settings one by one. The
+    environment variable RBMLE_KEY sets the first key.
+
+    rbmle serve --data my-service
+    rbmle serve --policy neural-rbmle-pc:bias=0.0001 --port 8000 --workers 2
+    rbmle serve --config serve.toml --print-config
+    """
+    is_printed = given.pop("print_config")
     settings = _settings(given)
+    if is_printed:
+        typer.echo(config_text(settings), nl=False)
+        return
     from rbmle.service.supervisor import serve as serve_until_stopped
 
     raise typer.Exit(serve_until_stopped(settings, lambda address: _welcome(settings, address)))
@@ -99,13 +125,16 @@ def serve(given: Given) -> None:
 
 @_command(_EVERYWHERE, _LISTENING, _SUPERVISED)
 def front(given: Given) -> None:
-    """Decide behind HTTP with the model that a learner publishes, on this machine or another."""
+    """Serve decisions with the model that a learner publishes, on this machine or another.
+
+    rbmle front --log postgresql://rbmle@db/rbmle --data front-1
+    """
     from rbmle.service.supervisor import FRONT, run_supervised
 
     if given.pop("supervised"):
         run_supervised(FRONT)
         return
-    from rbmle.service.roles import run_front_end
+    from rbmle.service.processes import run_front_end
 
     settings = _settings(given)
     run_front_end(settings, lambda address: _welcome(settings, address))
@@ -113,37 +142,75 @@ def front(given: Given) -> None:
 
 @_command(_EVERYWHERE, _LEARNING, _SUPERVISED)
 def learn(given: Given) -> None:
-    """Learn from a log, and publish models for its front ends; a second learner stands by."""
+    """Learn from a log and publish models for its front ends. A second learner is a standby.
+
+    rbmle learn --log postgresql://rbmle@db/rbmle --data learner
+    """
     from rbmle.service.supervisor import LEARN, run_supervised
 
     if given.pop("supervised"):
         run_supervised(LEARN)
         return
-    from rbmle.service.log.errors import masked
-    from rbmle.service.roles import run_learner
+    from rbmle.service.log.base import mask_passwords
+    from rbmle.service.processes import run_learner
 
     settings = _settings(given)
-    where = masked(settings.log or settings.data)
+    where = mask_passwords(settings.log or settings.data)
     run_learner(settings, lambda: _tell(f"rbmle learns from {where}"))
 
 
-def _settings(given: Given) -> "Settings":
-    from rbmle.service.log.errors import masked
-    from rbmle.service.settings import read_settings
+def _settings(given: Given) -> ServeSettings:
+    from rbmle.service.log.base import mask_passwords
 
     address = given["log"]
     if address is None:
         given["log"] = os.environ.get(LOG_VARIABLE)
-    elif masked(address) != address:
+    elif mask_passwords(address) != address:
         _warn(LOG_SHOWN)
+    _split_policy(given)
     return read_settings(given.pop("config"), given)
 
 
-def _welcome(settings: "Settings", address: str) -> None:
-    """Tell where the service is, and how to try it."""
-    from rbmle.service.log.errors import masked
+def _split_policy(given: Given) -> None:
+    if "=" in (given.get("policy") or ""):
+        from rbmle.policies.registry import parse_policy
 
-    place = masked(settings.log or settings.data)
+        specification = parse_policy(given["policy"])
+        settings = [*specification.settings, given["policy_settings"] or ""]
+        given |= {
+            "policy": specification.name,
+            "policy_settings": " ".join(settings).strip(),
+        }
+
+
+def config_text(settings: ServeSettings) -> str:
+    """Return settings as TOML, each with its description; those without a value are comments."""
+    from rbmle.service.log.base import mask_passwords
+
+    about, lines, tables = descriptions(ServeSettings), [], []
+    for name in settings.__struct_fields__:
+        value = getattr(settings, name)
+        if name == "log" and value is not None:
+            value = mask_passwords(value)
+        if hasattr(value, "__struct_fields__"):
+            value = {key: getattr(value, key) for key in value.__struct_fields__}
+        if isinstance(value, dict):
+            body = [f"{key} = {_toml(part)}" for key, part in value.items() if part is not None]
+            tables.append("\n".join([f"\n# {about[name]}", f"[{name}]", *body]))
+        else:
+            lines.append(f"# {about[name]}")
+            lines.append(f"# {name} =" if value is None else f"{name} = {_toml(value)}")
+    return "\n".join([*lines, *tables]) + "\n"
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)  # texts, numbers, truth values and lists are alike
+
+
+def _welcome(settings: ServeSettings, address: str) -> None:
+    from rbmle.service.log.base import mask_passwords
+
+    place = mask_passwords(settings.log or settings.data)
     lines = [f"rbmle serves at {address}, and its log is in {place}"]
     trial = TRY
     if settings.no_keys:
@@ -161,24 +228,35 @@ def _welcome(settings: "Settings", address: str) -> None:
         _tell(line)
 
 
-@app.command()
+@command(SERVE)
 def key(
     data: Annotated[Path, typer.Option(help="Folder of the service.")] = Path("rbmle-data"),
-    scope: Annotated[str, typer.Option(help="admin, decide or read.")] = "admin",
+    scope: Annotated[
+        str, typer.Option(help="What the key allows: admin, decide or read.")
+    ] = "admin",
     place: Annotated[
-        str | None, typer.Option(help="primary or secondary; else one that works.")
+        str | None,
+        typer.Option(help="primary or secondary.", show_default="one that works"),
     ] = None,
     rotate: Annotated[
-        bool, typer.Option(help="Make it new first, the primary one if none is named.")
+        bool,
+        typer.Option(
+            help="Replace the key first: the primary one, unless --place says otherwise.",
+            show_default=False,
+        ),
     ] = False,
 ) -> None:
-    """Print a key of a service; a running one follows at once when it is made new."""
+    """Print a key of a service, or replace it; a running service uses the new key at once.
+
+    rbmle key --scope decide
+    rbmle key --scope admin --place secondary --rotate
+    """
     from rbmle.service.access import keys
 
     path = data / keys.KEYS_FILE
     if not path.exists():
         raise SettingError(
-            f"there are no keys in {data}; rbmle serve makes them at its first start"
+            f"there are no keys in {data}; rbmle serve creates them at its first start"
         )
     places = keys.Place.__members__
     if scope.upper() not in keys.Scope.__members__ or (place and place.upper() not in places):
@@ -189,10 +267,10 @@ def key(
     which, where = keys.Scope[scope.upper()], keys.Place[place.upper()] if place else None
     if rotate:
         where = where or keys.Place.PRIMARY
-        found = keys.rotate(path, which, where)
+        ring = keys.rotate(path, which, where)
     else:
-        found = keys.load_keys(path)
-    typer.echo(found.key(which, where, os.environ.get("RBMLE_KEY")))
+        ring = keys.load_keys(path)
+    typer.echo(ring.key(which, where, os.environ.get("RBMLE_KEY")))
 
 
 def _tell(message: str) -> None:

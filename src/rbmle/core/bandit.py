@@ -1,31 +1,33 @@
-"""What most users hold: a policy, its state and its clock."""
+"""The bandit: a policy with what it has learned, over arms known by ids."""
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import Any, Literal
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rbmle.core.arms import Arms
 from rbmle.core.checks import (
+    as_list,
     encoding_of,
-    listed,
+    fixed_setting,
     policy_of,
     probability,
     rewards_of,
     whole_number,
 )
-from rbmle.core.decision_ids import OnRepeat, given_ids, on_repeat_of, stream_of
+from rbmle.core.choosing import Rule, choose_many, rank
 from rbmle.core.diagnosis import Diagnosis
 from rbmle.core.encoding import Encoded, Encoder, encoder_for
 from rbmle.core.errors import ArmError, RewardError, SettingError
 from rbmle.core.events import Event
-from rbmle.core.hints import fixed_setting
-from rbmle.core.learning import Learner
-from rbmle.core.offers import Offers, check_order
+from rbmle.core.offers import Arms, Offers, check_order
 from rbmle.core.policy import Policy, Predicts, has, limits_of
+from rbmle.core.state import OnRepeat, SharedState, given_ids, on_repeat_of, stream_of
 from rbmle.core.types import ArmId, Chosen, Contexts, Decision, Encoding
-from rbmle.core.weighing import Rule, rank, weigh_all
+
+if TYPE_CHECKING:
+    from rbmle.core.explaining import Explanation
 
 _SETTINGS = ("policy", "encoder", "features", "seed", "floor", "draws", "encoding", "on_repeat")
 _PARTS = frozenset([*_SETTINGS, "_limits", "_usual", "_offers", "learner"])
@@ -34,8 +36,7 @@ _PARTS = frozenset([*_SETTINGS, "_limits", "_usual", "_offers", "learner"])
 class Bandit:
     """A policy that decides and learns, over arms known by ids of your choosing.
 
-    Threads may share it: they learn one after another, and decide beside each other and beside
-    learning, each on what was learned at one moment.
+    Threads may share it: one learns at a time, while others decide, each on a consistent state.
 
     >>> from rbmle import Bandit, LinUCB
     >>> bandit = Bandit(LinUCB(), arms=["tea", "coffee"], features=2, seed=0)
@@ -61,23 +62,35 @@ class Bandit:
     ) -> None:
         """Start before any data.
 
-        Args:
-            policy: a policy, its class, or its name as on the command line, such as "neural-ucb".
-            arms: their ids, or their number n for the ids 0 … n − 1. None, with contexts per arm:
-                any arms, named or counted anew at each decision.
-            features: their number, their names, or an encoder such as `Hashing()` for dictionaries; None
-                if the policy ignores contexts, as those of `rbmle.classical` do.
-            scaling: "running" scales numbers by the mean and deviation of what was learned, and adds a
-                constant; recommended unless you have scaled them: ages and incomes side by side need it.
-                None: numbers are seen as they are. It is for a number of features, or their names; see
-                `rbmle.features.running.Running`.
-            floor: ε, the probability with which an eligible arm is drawn at random; every
-                propensity is then at least ε/n.
-            draws: how many draws estimate the propensities of a policy whose index is random; the
-                arm is then drawn from these very estimates. With 0 there is no estimate.
-            on_repeat: what `learn` does with a decision that was learned before. "raise": RepeatError;
-                "ignore": nothing, for rewards that are delivered more than once; "learn": learn it again,
-                for decisions with several rewards. The last 10,000 learned decisions are remembered.
+        Parameters
+        ----------
+        policy
+            A policy, its class, or its name as on the command line, such as "neural-ucb".
+        arms
+            Their ids, or their number n for the ids 0 … n − 1. None, with contexts per arm: any arms,
+            named or numbered at each decision.
+        features
+            Their number, their names, or an encoder such as `Hashing()` for dictionaries. None if the
+            policy ignores contexts, as those of `rbmle.classical` do.
+        scaling
+            "running" scales numbers by the mean and deviation of what was learned, and adds a constant; see
+            `rbmle.features.running.Running`. Recommended for numbers of different sizes, such as ages and
+            incomes, unless you have scaled them. None: numbers are used as they are.
+        seed
+            The same seed gives the same choices.
+        encoding
+            "disjoint": arms share a vector of features, and each has its own parameters. "per-arm": each arm
+            has its own row of features, and all share the parameters.
+        floor
+            ε, the probability with which an eligible arm is drawn at random; every propensity is then at
+            least ε/n.
+        draws
+            How many draws estimate the propensities of a policy whose index is random; the arm is then
+            drawn by these estimates. With 0 there is no estimate.
+        on_repeat
+            What `learn` does with a decision that was learned before. "raise": RepeatError. "ignore":
+            nothing, for rewards that are delivered more than once. "learn": learn it again, for decisions
+            with several rewards. The last 10,000 learned decisions are remembered.
 
         """
         self.policy = policy_of(policy)
@@ -94,7 +107,7 @@ class Bandit:
         self._limits = limits_of(self.policy)
         self._usual = Rule(seed=self.seed, floor=self.floor, draws=self.draws)
         self._offers = Offers(encoding=self.encoding, encoder=self.encoder)
-        self.learner = Learner.start(self.policy, self.encoder, named, self.seed, self.encoding)
+        self.learner = SharedState.start(self.policy, self.encoder, named, self.seed, self.encoding)
 
     @property
     def state(self) -> Any:
@@ -126,7 +139,7 @@ class Bandit:
 
     @property
     def decisions(self) -> int:
-        """Return how many decisions were made without an id of their own."""
+        """Return how many decisions were numbered, because they were made without an id."""
         return self.learner.decisions
 
     def decide(
@@ -139,16 +152,32 @@ class Bandit:
     ) -> Decision:
         """Return the arm to play; what was learned does not change.
 
-        Disjoint contexts: x is one vector, and `eligible` restricts the arms. Contexts per arm: x has
-        one row for each eligible arm, in their order. Without features there is no x. With an `id`, the same
-        question gets the same answer until something is learned. A `floor` replaces the bandit's own.
+        Parameters
+        ----------
+        x
+            Disjoint contexts: one vector. Contexts per arm: one row for each eligible arm, in their order.
+            Leave it out if there are no features.
+        eligible
+            The arms to choose from; all that are in play by default.
+        id
+            The id of the decision. The same id and question get the same answer until something is learned.
+        floor
+            Replaces the bandit's own for this decision.
+
+        Raises
+        ------
+        ContextError
+            If x has the wrong shape, or numbers that are not finite.
+        EligibilityError
+            If no arm is eligible, or rows and arms do not match.
+
         """
         with self.learner.reading() as learned:
             ids, contexts = self._offers.one(x, eligible, learned.arms)
             (name,), streams = self._names(None if id is None else [id], 1)
             sizes, rule = [len(contexts)], self._rule(floor)
             seen = self.learner.seen(contexts, learned)
-            (chosen,) = weigh_all(self.policy, learned.state, seen, sizes, streams, rule)
+            (chosen,) = choose_many(self.policy, learned.state, seen, sizes, streams, rule)
         return Decision.of(name, ids, contexts, chosen)
 
     def decide_many(
@@ -167,12 +196,14 @@ class Bandit:
         with self.learner.reading() as learned:
             arms, contexts = self._offers.many(X, eligible, learned.arms)
             names, streams = self._names(ids, len(arms))
-            sizes, rule = [len(one) for one in arms], self._rule(floor)
+            sizes, rule = [len(eligible_arms) for eligible_arms in arms], self._rule(floor)
             seen = self.learner.seen(contexts, learned)
-            chosen = weigh_all(self.policy, learned.state, seen, sizes, streams, rule)
+            chosen = choose_many(self.policy, learned.state, seen, sizes, streams, rule)
         starts = np.cumsum(sizes) - sizes
         rounds = zip(names, arms, chosen, starts.tolist(), strict=True)
-        return [Decision.of(name, own, contexts, one, start) for name, own, one, start in rounds]
+        return [
+            Decision.of(name, ids, contexts, choice, start) for name, ids, choice, start in rounds
+        ]
 
     def rank(
         self,
@@ -200,8 +231,8 @@ class Bandit:
             positions = rank(self.policy, learned.state, seen, k, stream, self._rule(floor))
         names = [name, *(f"{name}/{position}" for position in range(1, k))]
         return [
-            Decision.of(own, [ids[arm] for arm in left], contexts.part(left), chosen)
-            for own, (left, chosen) in zip(names, positions, strict=True)
+            Decision.of(name, [ids[arm] for arm in left], contexts.part(left), chosen)
+            for name, (left, chosen) in zip(names, positions, strict=True)
         ]
 
     def predict(self, x: Any, *, eligible: Sequence[ArmId] | None = None) -> dict[ArmId, float]:
@@ -218,7 +249,19 @@ class Bandit:
             estimates = self.policy.predict(learned.state, self.learner.seen(contexts, learned))
         return dict(zip(ids, estimates.tolist(), strict=True))
 
-    def weigh_all(
+    def explain(
+        self, x: Any, *, eligible: Sequence[ArmId] | None = None, top: int = 5
+    ) -> "Explanation":
+        """Return why the bandit prefers an arm here: estimate, bonus, index and features of each arm.
+
+        Nothing is learned, and no decision is counted. The effect of a feature is the estimate minus the
+        estimate without it; `top` says how many are shown. An index that is random is one draw of it.
+        """
+        from rbmle.core.explaining import explain  # it needs this class
+
+        return explain(self, x, eligible, top)
+
+    def choose_many(
         self,
         contexts: Contexts,
         sizes: Sequence[int],
@@ -226,20 +269,35 @@ class Bandit:
         floor: float,
         sharpness: float = 0.0,  # γ
     ) -> list[Chosen]:
-        """Return what to play in some rounds; see `weighing.weigh_all` and its `Rule`."""
+        """Choose for many rounds by contexts that are encoded already; see `choosing.choose_many`."""
         rule = self._rule(floor)._replace(sharpness=sharpness)
         with self.learner.reading() as learned:
             seen = self.learner.seen(contexts, learned)
-            return weigh_all(self.policy, learned.state, seen, sizes, ids, rule)
+            return choose_many(self.policy, learned.state, seen, sizes, ids, rule)
 
     def learn(
         self, source: Decision | Any, reward: float | None = None, *, arm: ArmId | None = None
     ) -> None:
         """Learn from the reward of a decision, or of an arm that was played in a context.
 
-        `learn(decision, reward)` or `learn(x, arm=…, reward=…)`, where x is the vector of features
-        that the arm had. Rewards may come late and in any order, and for retired arms too. A decision is
-        learned once: a second time raises RepeatError, unless the bandit was made with another `on_repeat`.
+        Rewards may come late and in any order, and for retired arms too.
+
+        Parameters
+        ----------
+        source
+            A decision; or with `arm`, the vector of features that the arm had.
+        reward
+            A finite number, within the range of the policy's likelihood.
+        arm
+            The arm that was played, if the source is a vector of features.
+
+        Raises
+        ------
+        RewardError
+            If the reward is not a number, or out of range.
+        RepeatError
+            If the decision was learned before, unless the bandit was made with another `on_repeat`.
+
         """
         rewards = rewards_of([reward], self._limits)
         self.learner.learn(
@@ -257,16 +315,18 @@ class Bandit:
         *,
         is_fitted: np.ndarray | None = None,
         times: Sequence[int] | None = None,
+        allow_any_reward: bool = False,
     ) -> None:
         """Learn what row i of some contexts paid, to the bit as if they came one by one.
 
-        Contexts are those of decisions, `stacked`. An observation that is not `is_fitted` is remembered,
-        but gets no training steps of its own: the next ones visit it as they visit all that is
-        remembered. A policy that is not trained in steps learns all alike. An event has the time of the
-        observation that led to it, if `times` are given.
+        Contexts are those of decisions, joined by `stack`. An observation that is not `is_fitted` is
+        remembered, but gets no training steps: those of later observations visit it like all others.
+        A policy that is not trained in steps learns all observations equally. An event has the time
+        of the observation that led to it, if `times` are given. With `allow_any_reward`, rewards may be
+        outside the range of the policy, as corrections of earlier rewards are.
         """
         self._offers.check(contexts, len(rewards))
-        checked = rewards_of(rewards, self._limits)
+        checked = rewards_of(rewards, (-inf, inf) if allow_any_reward else self._limits)
         self.learner.learn(lambda _: contexts, checked, is_fitted, times=times)
 
     def partial_fit(
@@ -277,7 +337,7 @@ class Bandit:
         All is checked before anything is learned. If `arms` and `rewards` are swapped, it raises ArmError,
         or warns where it cannot be sure.
         """
-        ids, paid = listed("arms", arms, ArmError), listed("rewards", rewards, RewardError)
+        ids, paid = as_list("arms", arms, ArmError), as_list("rewards", rewards, RewardError)
         check_order(ids, paid, self.arms)
         contexts = self._offers.logged(X, ids, len(paid))
         checked = rewards_of(rewards, self._limits)
@@ -299,22 +359,20 @@ class Bandit:
         self.learner.add_arm(id)
 
     def retire_arm(self, id: ArmId) -> None:
-        """Take an arm out of play; what was learned of it stays, and late rewards are welcome."""
+        """Take an arm out of play; what was learned of it stays, and late rewards are still learned."""
         self.learner.retire_arm(id)
 
     def snapshot(self) -> "Bandit":
         """Return a bandit that decides as this one does now, whatever this one learns later.
 
-        It has no more than deciding needs, so it cannot learn, and cannot be saved.
+        It keeps only what deciding needs, so it can neither learn nor be saved.
         """
         return self._with(self.learner.snapshot())
 
     def __copy__(self) -> "Bandit":
-        """Return a bandit that goes its own way from here: it shares no state."""
         return self._with(self.learner.copy())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Bandit":
-        """Return a copy."""
         return copy(self)
 
     def save(self, path: Any) -> None:
@@ -327,7 +385,7 @@ class Bandit:
     def load(
         path: Any, *, policy: Policy[Any] | None = None, features: Encoder | None = None
     ) -> "Bandit":
-        """Return the bandit that was saved; it goes on as if it had never stopped.
+        """Return the bandit that was saved; it continues exactly where it was.
 
         A policy, a part of one or an encoder that is not from this package has to be given again.
         """
@@ -336,13 +394,11 @@ class Bandit:
         return load(path, policy, features)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Raise AttributeError for what is set already, or unknown: it would have no effect."""
         if name in vars(self) or name not in _PARTS:
             raise AttributeError(fixed_setting(self.policy, name, value, _SETTINGS))
         vars(self)[name] = value
 
     def __repr__(self) -> str:
-        """Return the settings, and how much was learned."""
         arms = "any arms" if self.arms is None else f"{len(self.arms.active):,} arms"
         learned = f"{self.round:,} rounds learned"
         if self.events:
@@ -353,7 +409,7 @@ class Bandit:
             f"seed {self.seed}: {self.policy!r}>"
         )
 
-    def _with(self, learner: Learner) -> "Bandit":
+    def _with(self, learner: SharedState) -> "Bandit":
         """Return a bandit with these settings and another learner."""
         twin = object.__new__(Bandit)
         vars(twin).update(vars(self), learner=learner)

@@ -1,38 +1,43 @@
-"""Checks of what a user gives to a bandit: numbers, lists, ids of arms, rewards.
+"""Checks of what a user gives: numbers, lists, ids of arms, rewards, and settings by their names.
 
 Conversions that Python and NumPy make silently are refused, because they hide mistakes: "1" and 1 + 0j as
 numbers, True and 4.0 as counts, 1.0 and True as the arm 1, a string as the list of its letters.
 """
 
-from importlib import import_module
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from rbmle.core import MAKERS
 from rbmle.core.errors import ArmError, RBMLEError, RewardError, SettingError
 from rbmle.core.policy import LARGEST_REWARD, Policy
 from rbmle.core.types import Encoding
 
 
-def policy_of(given: Any) -> Policy[Any]:
+def policy_of(policy: Any) -> Policy[Any]:
     """Return a policy; a name or a class is looked up where all policies are known."""
-    if isinstance(given, str | type):
-        given = import_module("rbmle.policies.specification").policy_from(given)
-    if not isinstance(given, Policy):
+    if isinstance(policy, str | type):
+        policy = MAKERS["policy"](policy)
+    if not isinstance(policy, Policy):
         raise SettingError(
             "`policy` must be a policy, such as NeuralUCB(), or the name of one, such as 'neural-ucb', "
-            f"got {given!r}"
+            f"got {policy!r}"
         )
-    return given
+    return policy
 
 
-def encoding_of(given: str | Encoding) -> Encoding:
+def encoding_of(encoding: str | Encoding) -> Encoding:
     """Return an encoding by its name."""
     try:
-        return Encoding(given)
+        return Encoding(encoding)
     except ValueError:
-        raise SettingError(f"`encoding` must be 'disjoint' or 'per-arm', got {given!r}") from None
+        raise SettingError(
+            f"`encoding` must be 'disjoint' or 'per-arm', got {encoding!r}"
+        ) from None
 
 
 _FLOAT64 = np.dtype(np.float64)
@@ -60,8 +65,8 @@ def probability(name: str, value: Any) -> float:
     return float(value)
 
 
-def listed(name: str, value: Any, error: type[RBMLEError] = SettingError) -> list[Any]:
-    """Return what a user listed; raise an error for a string, a set, or what is no list."""
+def as_list(name: str, value: Any, error: type[RBMLEError] = SettingError) -> list[Any]:
+    """Return a user's list; raise an error for a string, a set, or anything that is not a list."""
     if type(value) is list:
         return value
     if isinstance(value, str | bytes):
@@ -70,22 +75,22 @@ def listed(name: str, value: Any, error: type[RBMLEError] = SettingError) -> lis
         )
     if isinstance(value, set | frozenset):
         raise error(
-            f"`{name}` must be a list, got the set {shortened(value)}; a set has no order of its own, so the "
+            f"`{name}` must be a list, got the set {shorten(value)}; a set has no defined order, so the "
             "same seed could give other choices; give a list, such as sorted(…)"
         )
     try:
         return list(value)
     except TypeError:
-        raise error(f"`{name}` must be a list, got {shortened(value)}") from None
+        raise error(f"`{name}` must be a list, got {shorten(value)}") from None
 
 
 def check_arm_id(id: Any) -> None:
-    """Raise ArmError for what is neither a string nor an integer; True and 1.0 are not the arm 1."""
+    """Raise ArmError unless this is a string or an integer; True and 1.0 are not the arm 1."""
     if isinstance(id, str | int | np.integer) and not isinstance(id, bool):
         return
     advice = f"; write {int(id)}" if isinstance(id, float) and id.is_integer() else ""
     raise ArmError(
-        f"arm ids must be strings or integers, got {shortened(id)}, a {type(id).__name__}{advice}"
+        f"arm ids must be strings or integers, got {shorten(id)}, a {type(id).__name__}{advice}"
     )
 
 
@@ -107,37 +112,37 @@ def real_array(x: Any, is_copied: bool = True) -> np.ndarray:
 
 
 def _check_real(array: np.ndarray) -> None:
-    """Raise TypeError for what NumPy would turn into numbers, though it is none."""
+    """Raise TypeError for strings, complex numbers and dates, which NumPy would turn into numbers."""
     kinds = {"U": "strings", "S": "bytes", "c": "complex numbers", "M": "dates", "m": "durations"}
     if array.dtype.kind in kinds:
         example = f", such as {array.flat[0].item()!r}" if array.size else ""
         raise TypeError(f"it has {kinds[array.dtype.kind]}{example}")
     for value in array.flat:
         if isinstance(value, str | bytes | complex | np.complexfloating):
-            raise TypeError(f"it has {shortened(value)}, a {type(value).__name__}")
+            raise TypeError(f"it has {shorten(value)}, a {type(value).__name__}")
 
 
-def rewards_of(given: Any, limits: tuple[float, float]) -> np.ndarray:
+def rewards_of(values: Any, limits: tuple[float, float]) -> np.ndarray:
     """Return rewards as numbers, or raise RewardError; limits are the smallest and the largest there can be."""
     low, high = limits
-    if type(given) is list and len(given) == 1:
-        only = given[0]
+    if type(values) is list and len(values) == 1:
+        only = values[0]
         if type(only) in (float, int, bool) and low <= only <= high:
             return np.array([only], np.float64)
     try:
-        rewards = real_array(given)
+        rewards = real_array(values)
     except (TypeError, ValueError):
-        rewards = np.array([_number(reward) for reward in given])
+        rewards = np.array([_number(reward) for reward in values])
     if rewards.ndim != 1:
         raise RewardError(
             f"rewards must be a list of numbers, one for each round, but their shape is {rewards.shape}"
         )
     if not np.isfinite(rewards).all():
-        bad = list(given)[int(np.flatnonzero(~np.isfinite(rewards))[0])]
+        bad = list(values)[int(np.flatnonzero(~np.isfinite(rewards))[0])]
         advice = (
             "convert it with float()" if isinstance(bad, str) else "leave it out, or replace it"
         )
-        raise RewardError(f"a reward must be a finite number, got {shortened(bad)}; {advice}")
+        raise RewardError(f"a reward must be a finite number, got {shorten(bad)}; {advice}")
     is_outside = (rewards < low) | (rewards > high)
     if is_outside.any():
         bad = rewards[is_outside][0]
@@ -154,7 +159,7 @@ def rewards_of(given: Any, limits: tuple[float, float]) -> np.ndarray:
 
 
 def _number(reward: Any) -> float:
-    """Return a reward as a number, NaN if it is none."""
+    """Return a reward as a number, NaN if it is not one."""
     try:
         number = real_array(reward)
     except (TypeError, ValueError):
@@ -162,7 +167,135 @@ def _number(reward: Any) -> float:
     return float(number) if number.ndim == 0 else np.nan
 
 
-def shortened(value: Any) -> str:
+def shorten(value: Any) -> str:
     """Return a value for a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+_INFINITE = float("inf")
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Raise SettingError unless this is an integer."""
+    whole_number(name, value)
+
+
+def check_finite(name: str, value: Any) -> None:
+    """Raise SettingError unless this is a finite number."""
+    if not (is_real(value) and abs(value) < _INFINITE):
+        raise SettingError(f"`{name}` must be a finite number, got {value!r}")
+
+
+def check_not_negative(name: str, value: Any) -> None:
+    """Raise SettingError unless this is a finite number, 0 or more."""
+    if not (is_real(value) and 0 <= value < _INFINITE):
+        raise SettingError(f"`{name}` must be a finite number, 0 or more, got {value!r}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise SettingError unless this is a finite number above 0."""
+    if not (is_real(value) and 0 < value < _INFINITE):
+        raise SettingError(f"`{name}` must be a positive number, got {value!r}")
+
+
+# What other libraries and papers call a setting.
+SYNONYMS = {
+    "exploration": ("alpha", "beta", "gamma", "nu", "c", "confidence", "scale", "width"),
+    "bias": ("nu", "alpha", "beta", "bias_term"),
+    "epsilon": ("eps", "exploration", "rate"),
+    "sharpness": ("gamma", "mu"),
+    "ridge": (
+        "lambda_",
+        "lamda",
+        "lam",
+        "l2",
+        "l2_lambda",
+        "reg",
+        "regularization",
+        "weight_decay",
+    ),
+    "rate": ("lr", "eta", "learning_rate", "step_size"),
+    "steps": ("epochs", "iterations", "n_iter"),
+    "width": ("hidden", "hidden_size", "units", "hidden_units"),
+    "depth": ("layers", "n_layers", "num_layers"),
+    "memory": ("window", "buffer", "buffer_size", "history"),
+}
+
+
+def no_such(what: str, name: str, known: Iterable[str], more: str = "") -> str:
+    """Return the message for a name that does not exist, with the nearest one and all there are.
+
+    >>> no_such("policy", "lin-ucbb", ["lin-ts", "lin-ucb"])
+    "there is no policy 'lin-ucbb' (did you mean 'lin-ucb'?); there are lin-ts, lin-ucb"
+    """
+    known = list(known)
+    close = get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return f"there is no {what} {name!r}{hint}; there are {', '.join(known)}{more}"
+
+
+def unknown_setting(kind: type, name: str) -> str:
+    """Return the message for a setting that a class does not have, with a suggestion.
+
+    >>> from rbmle import LinUCB
+    >>> unknown_setting(LinUCB, "alpha")
+    "LinUCB has no setting 'alpha'; did you mean exploration=…? It has model, exploration"
+    >>> unknown_setting(LinUCB, "ridge")
+    "LinUCB has no setting 'ridge'; did you mean model=Ridge(ridge=…)? It has model, exploration"
+    """
+    spelled = list(_spellings(kind))
+    known = [field.name for field in fields(kind)]
+    close = get_close_matches(name, known, n=1)
+    hints = (
+        [text for other, text in spelled if other == name]
+        or [text for other, text in spelled if name in SYNONYMS.get(other, ())]
+        or [f"{other}=…" for other in close]
+    )
+    hint = f"did you mean {hints[0]}? " if hints else ""
+    return f"{kind.__name__} has no setting {name!r}; {hint}It has {', '.join(known) or 'none'}"
+
+
+def fixed_setting(policy: Any, name: str, value: Any, settings: Container[str]) -> str:
+    """Return what to do instead of setting an attribute of a bandit that has a policy and settings."""
+    kind = type(policy)
+    parts = dict(list(_spellings(kind))[::-1]) if is_dataclass(kind) else {}
+    advice = ""
+    if name in parts:
+        advice = f"; make another one with {kind.__name__}({parts[name].replace('…', repr(value))})"
+    elif name in settings:
+        advice = f"; make another one with Bandit(…, {name}={value!r})"
+    return f"`{name}` cannot be set on a bandit: its settings are fixed when it is made{advice}"
+
+
+def _spellings(kind: type) -> Iterator[tuple[str, str]]:
+    """Yield the settings of a class, and then those of its parts, each with how it is written."""
+    parts = []
+    for field in fields(kind):
+        yield field.name, f"{field.name}=…"
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if is_dataclass(default) and not isinstance(default, type):
+            parts.append((field.name, type(default)))
+    for name, part in parts:
+        for inner, text in _spellings(part):
+            yield inner, f"{name}={part.__name__}({text})"
+
+
+class Settings:
+    """A base for frozen dataclasses: settings that they do not have get a hint."""
+
+    __slots__ = ()
+
+    def __new__(cls, *unnamed: Any, **settings: Any) -> Self:
+        """Raise SettingError for a setting that the class does not have, or one without its name."""
+        known = getattr(cls, "__dataclass_fields__", settings)  # `fields` would be slow
+        if unnamed:
+            names: list[str] = [f.name for f in fields(cls)] if is_dataclass(cls) else []
+            advice = f", as in {cls.__name__}({names[-1]}={unnamed[0]!r})" if names else ""
+            raise SettingError(
+                f"the settings of {cls.__name__} are given by name{advice}; got {unnamed[0]!r} without one"
+            )
+        for name in settings:
+            if name not in known:
+                raise SettingError(unknown_setting(cls, name))
+        return super().__new__(cls)

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.core.arms import Arms
 from rbmle.core.events import is_logged
+from rbmle.core.offers import Arms
 from rbmle.core.policy import Policy, Predicts, has
 from rbmle.core.types import ArmId, Contexts, Decision
 
 logger = logging.getLogger("rbmle.diagnosis")
 
 HALVED = 500  # rewards after which older predictions count half
-HALVED_DECISIONS = 4_000  # and older decisions, of which few tell of an arm that is seldom played
+HALVED_DECISIONS = 4_000  # of which few are about a rarely played arm
 CHECKED = 500  # rewards after which a bandit looks for what is clearly wrong
 SCORED = 4  # every 4th prediction is compared with its reward
 LOOKED = 16  # the features of every 16th reward are looked at
@@ -27,7 +27,7 @@ FEWEST_OF_ARM = 20
 FEWEST_LOOKED = 20
 MOST_FEATURES = 4_096  # features of wider contexts, such as hashed ones, are not looked at
 SIGMAS = 3.0  # standard errors by which a difference must stand out
-LEAST_CHANCE = 1e-3  # of every arm, for a decision to tell what the other arms would have earned
+LEAST_CHANCE = 1e-3  # of every arm, for a decision to be used in estimates for other arms
 STARVED = 10  # rewards for each arm on average, by which an arm should have had more than one
 WILD = 1_000.0  # times as wide as another feature
 FAR = 10.0  # times as far from 0 as other values, for a placeholder to be no ordinary number
@@ -42,7 +42,7 @@ NONZERO, LEAST, MOST, ODD, SIZE = range(5)  # columns of `features`
 
 @dataclass(slots=True, kw_only=True)
 class Observed:
-    """Sums over what was learned; those of decisions and predictions are halved now and then."""
+    """Sums over what was learned; of decisions and predictions, old ones count less."""
 
     rounds: int = 0  # rewards
     total: float = 0.0  # of rewards
@@ -103,7 +103,6 @@ class Observed:
         self.arms[block, BORN] = self.rounds
 
     def _make_room(self, block: int) -> None:
-        """Have a row for the arm of a block."""
         if (short := block + 1 - len(self.arms)) > 0:
             more = np.zeros((max(short, len(self.arms)), 7))
             self.arms = np.concatenate([self.arms, more])
@@ -147,21 +146,24 @@ class Observed:
         self.looked += 1
 
     def _halve(self, names: tuple[str, ...]) -> None:
-        """Let what is older count half."""
         for name in names:
             setattr(self, name, getattr(self, name) / 2)
 
     def tell(self, arms: Arms | None) -> None:
-        """Log what is clearly wrong, each kind once; what depends on chance, if it is found thrice in a row."""
-        found = {KINDS.index(each.kind): each for each in findings(self, arms) if each.is_serious}
-        for place, finding in found.items():
+        """Log what is clearly wrong, each kind once; what may be chance, if found three times in a row."""
+        serious = {
+            KINDS.index(finding.kind): finding
+            for finding in findings(self, arms)
+            if finding.is_serious
+        }
+        for place, finding in serious.items():
             bit = 1 << place
             is_sure = not finding.is_chance or self.found & self.found_before & bit
             if is_sure and not self.told & bit:
                 self.told |= bit
                 if is_logged():
                     logger.warning("after %s rewards: %s", f"{self.rounds:,}", finding.text)
-        self.found, self.found_before = sum(1 << place for place in found), self.found
+        self.found, self.found_before = sum(1 << place for place in serious), self.found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +178,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What a bandit says of its own health; `str` is for people.
+    """The health of a bandit: its numbers and what looks wrong; `str` is for people.
 
     >>> print(Diagnosis(rounds=0))
     0 rewards learned; the best fixed arm is not known (it takes a `floor` such as 0.05); nothing looks wrong
@@ -184,13 +186,9 @@ class Diagnosis:
 
     rounds: int  # rewards that were learned
     reward: float | None = None  # the mean reward of its decisions lately
-    best_arm: ArmId | None = (
-        None  # the fixed arm that would have paid most lately, if it can be estimated
-    )
+    best_arm: ArmId | None = None  # the fixed arm that would have paid most lately, if known
     best_arm_reward: float | None = None  # and its mean reward
-    explained: float | None = (
-        None  # share of the variance of rewards that predictions explained lately
-    )
+    explained: float | None = None  # share of the variance of rewards lately, by predictions
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -199,7 +197,6 @@ class Diagnosis:
         return not self.findings
 
     def __str__(self) -> str:
-        """Return a line of numbers, and one for each finding."""
         parts = [f"{self.rounds:,} rewards learned"]
         if self.reward is not None:
             parts.append(f"mean reward {self.reward:.4g} lately")
@@ -213,7 +210,8 @@ class Diagnosis:
         if self.is_well:
             parts.append("nothing looks wrong")
         lines = [
-            f"{'warning' if each.is_serious else 'note'}: {each.text}" for each in self.findings
+            f"{'warning' if finding.is_serious else 'note'}: {finding.text}"
+            for finding in self.findings
         ]
         return "\n".join(["; ".join(parts), *lines])
 
@@ -276,11 +274,11 @@ def findings(observed: Observed, arms: Arms | None) -> Iterator[Finding]:
                 f"paid about {best.reward:.4g}; use another policy, or less exploration",
                 is_chance=True,
             )
-    if arms is not None and (starved := _starved(observed, arms)):
+    if arms is not None and (starved := _starved_arms(observed, arms)):
         yield Finding(
             kind="starved arms",
-            text=f"{_listed(starved)} had at most one reward in {observed.rounds:,}; a `floor` such as 0.05 "
-            "tries every arm now and then",
+            text=f"{_list_arms(starved)} had at most one reward in {observed.rounds:,}; a `floor` such as 0.05 "
+            "tries every arm occasionally",
             is_serious=False,
         )
 
@@ -312,7 +310,7 @@ def _feature_findings(observed: Observed) -> Iterator[Finding]:
     if is_odd.any():
         yield Finding(
             kind="placeholder features",
-            text=f"{_places(is_odd)} are now and then 999 or −9999 or the like, which looks like a mark for "
+            text=f"{_places(is_odd)} are sometimes 999, −9999 or the like, which looks like a mark for "
             "missing values; give 0 or the mean instead, and a flag",
         )
     is_constant = least == most
@@ -321,7 +319,7 @@ def _feature_findings(observed: Observed) -> Iterator[Finding]:
         shown = is_constant if filled.mean() > looked / 2 else is_constant & ~is_empty
         yield Finding(
             kind="constant features",
-            text=f"{_places(shown)} never change, so they tell nothing; check that they are filled in",
+            text=f"{_places(shown)} never change, so they carry no information; check that they are filled in",
             is_serious=False,
         )
     spread = np.where(is_constant | is_odd, np.nan, most - least)
@@ -368,16 +366,16 @@ def _best_arm(observed: Observed, arms: Arms | None) -> _Best | None:
     return best
 
 
-def _starved(observed: Observed, arms: Arms) -> list[ArmId]:
+def _starved_arms(observed: Observed, arms: Arms) -> list[ArmId]:
     """Return the arms of which next to nothing is known, though there was time for more."""
-    found = []
+    starved = []
     for id in arms.active:
         row = (
             observed.arms[block] if (block := arms.block(id)) < len(observed.arms) else np.zeros(7)
         )
         if row[COUNT] <= 1 and observed.rounds - row[BORN] >= STARVED * len(arms.ids):
-            found.append(id)
-    return found
+            starved.append(id)
+    return starved
 
 
 def expected_reward(policy: Policy[Any], state: Any) -> Callable[[Contexts], float] | None:
@@ -390,11 +388,10 @@ def expected_reward(policy: Policy[Any], state: Any) -> Callable[[Contexts], flo
 
 
 def _error(n: float, total: float, squares: float) -> float:
-    """Return the standard error of a mean."""
     return math.sqrt(max(squares / n - (total / n) ** 2, 0.0) / n)
 
 
-def _listed(ids: Sequence[ArmId]) -> str:
+def _list_arms(ids: Sequence[ArmId]) -> str:
     shown = ", ".join(map(repr, ids[:5])) + (f" and {len(ids) - 5:,} more" if len(ids) > 5 else "")
     return f"arm{'s' if len(ids) > 1 else ''} {shown}"
 

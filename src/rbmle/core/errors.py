@@ -36,7 +36,6 @@ class ArmError(RBMLEError, KeyError):
     """An arm that does not exist, is retired, or was listed twice."""
 
     def __str__(self) -> str:
-        """Return the message as it is; KeyError would put it in quotes."""
         return str(self.args[0])
 
 

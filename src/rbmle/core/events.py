@@ -1,4 +1,4 @@
-"""What happens to a bandit that its user should know: so far, that the drift alarm went off."""
+"""Events that the user of a bandit should know about: drift alarms."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,6 @@ class Event:
     time: int | None = None  # of that reward, as the caller of `learn_all` gave it
 
     def __str__(self) -> str:
-        """Return the event in words."""
         rounds = "1 round was" if self.forgotten == 1 else f"{self.forgotten:,} rounds were"
         return f"{self.kind} alarm in round {self.round:,}: {rounds} forgotten"
 
@@ -38,14 +37,14 @@ class Event:
         return asdict(self)
 
     @staticmethod
-    def from_dict(given: Mapping[str, Any]) -> "Event":
+    def from_dict(values: Mapping[str, Any]) -> "Event":
         """Return the event that `as_dict` was called on."""
-        return Event(**given)
+        return Event(**values)
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The newest events, and how many there were in all: a bandit may run for ever.
+    """The newest events, and how many there were in all: a bandit may run indefinitely.
 
     >>> events = Events()
     >>> for round in (30, 55):
@@ -68,9 +67,9 @@ class Events:
         return {"newest": [event.as_dict() for event in self.newest], "count": self.count}
 
     @staticmethod
-    def from_dict(given: Mapping[str, Any]) -> "Events":
+    def from_dict(values: Mapping[str, Any]) -> "Events":
         """Return the events that `as_dict` was called on."""
-        return Events(tuple(map(Event.from_dict, given["newest"])), given["count"])
+        return Events(tuple(map(Event.from_dict, values["newest"])), values["count"])
 
 
 def is_logged() -> bool:
@@ -79,8 +78,8 @@ def is_logged() -> bool:
 
 
 @contextmanager
-def unlogged() -> Iterator[None]:
-    """Log no events here: the caller tells of them in another way, or they are of no interest."""
+def without_logging() -> Iterator[None]:
+    """Log no events here: the caller reports them in another way, or does not need them."""
     before = _is_logged.set(False)
     try:
         yield

@@ -1,18 +1,102 @@
-"""From what a user offers to contexts: which arms are eligible, and what each of them sees."""
+"""Arms by their ids, and the contexts that a user's features become for each of them."""
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rbmle.core.arms import Arms
-from rbmle.core.checks import check_arm_id, listed
-from rbmle.core.contexts import disjoint, every_in_blocks, per_arm, stacked
-from rbmle.core.encoding import Encoder
-from rbmle.core.errors import ArmError, ContextError, EligibilityError
+from rbmle.core.checks import as_list, check_arm_id, whole_number
+from rbmle.core.encoding import Encoder, disjoint, every_in_blocks, per_arm, stack
+from rbmle.core.errors import ArmError, ContextError, EligibilityError, SettingError
 from rbmle.core.types import ArmId, Contexts, Decision, Encoding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arms:
+    """Ids in the order of their blocks, and those of them that are retired."""
+
+    ids: tuple[ArmId, ...]
+    retired: frozenset[ArmId] = frozenset()
+    _blocks: dict[ArmId, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        blocks: dict[ArmId, int] = {}
+        for id in self.ids:
+            check_arm_id(id)
+            if id in blocks:
+                raise ArmError(f"arm {id!r} is listed twice; arm ids must differ")
+            blocks[id] = len(blocks)
+        object.__setattr__(self, "_blocks", blocks)
+
+    @staticmethod
+    def of(arms: int | Iterable[ArmId]) -> "Arms":
+        """Return arms with the given ids, or n of them with the ids 0 … n − 1."""
+        if isinstance(arms, int | float | complex | np.number | np.bool_):
+            count = whole_number("arms", arms)
+            if count < 1:
+                raise SettingError(f"`arms` must be at least 1, got {count}")
+            return Arms(ids=tuple(range(count)))
+        ids = tuple(_plain(id) for id in as_list("arms", arms))
+        if not ids:
+            raise SettingError("`arms` is empty; a bandit needs at least one arm")
+        return Arms(ids=ids)
+
+    @property
+    def active(self) -> tuple[ArmId, ...]:
+        """Return the arms that may be played."""
+        return tuple(id for id in self.ids if id not in self.retired) if self.retired else self.ids
+
+    def block(self, id: ArmId) -> int:
+        """Return the block of an arm, retired or not."""
+        if type(id) is not str and type(id) is not int:
+            check_arm_id(id)
+        try:
+            return self._blocks[id]
+        except KeyError:
+            raise ArmError(
+                f"there is no arm {id!r}; there are {_some(self.ids)}; add it with add_arm({id!r})"
+            ) from None
+
+    def check_active(self, id: ArmId) -> None:
+        """Raise ArmError for an arm that does not exist or is retired."""
+        self.block(id)
+        if id in self.retired:
+            raise ArmError(f"arm {id!r} is retired; add_arm({id!r}) brings it back")
+
+    def with_arm(self, id: ArmId) -> "Arms":
+        """Return these arms and one more, or with a retired one back in play."""
+        id = _plain(id)
+        check_arm_id(id)
+        if id in self.retired:
+            return Arms(ids=self.ids, retired=self.retired - {id})
+        if id in self._blocks:
+            raise ArmError(f"arm {id!r} is already in play; give the new arm another id")
+        return Arms(ids=(*self.ids, id), retired=self.retired)
+
+    def without(self, id: ArmId) -> "Arms":
+        """Return these arms with one of them retired."""
+        self.block(id)
+        if id in self.retired:
+            raise ArmError(f"arm {id!r} is retired already; add_arm({id!r}) brings it back")
+        if len(self.retired) + 1 == len(self.ids):
+            raise ArmError(f"arm {id!r} is the last one in play; add another before you retire it")
+        return Arms(ids=self.ids, retired=self.retired | {id})
+
+
+def _plain(id: Any) -> ArmId:
+    """Return an id as Python's own string or integer; NumPy's cannot be saved."""
+    if isinstance(id, np.str_):
+        return str(id)
+    return int(id) if isinstance(id, np.integer) else id
+
+
+def _some(ids: tuple[ArmId, ...]) -> str:
+    """Return the first ids in words."""
+    shown = ", ".join(repr(id) for id in ids[:8])
+    return shown if len(ids) <= 8 else f"{shown} and {len(ids) - 8} more"
+
 
 Offer = tuple[Sequence[ArmId], Contexts]  # the eligible arms, and what they see
 
@@ -31,7 +115,7 @@ ORDER = "the order of arguments is partial_fit(X, arms, rewards)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """How a bandit reads what it is offered."""
+    """How a bandit turns the features it is given into contexts."""
 
     encoding: Encoding
     encoder: Encoder
@@ -57,7 +141,7 @@ class Offers:
             offers = [self._rows(x, eligible, arms) for x in _rounds(X)]
             if not offers:
                 raise ContextError("there are no rounds to decide; give one matrix for each round")
-            return [ids for ids, _ in offers], stacked([contexts for _, contexts in offers])
+            return [ids for ids, _ in offers], stack([contexts for _, contexts in offers])
         assert arms is not None  # as above
         ids = _eligible(eligible, arms)
         rounds = per_arm(self.encoder.rows(X, None), self.features, USE_DECIDE)
@@ -71,7 +155,7 @@ class Offers:
                 raise ArmError(
                     f"arm {arm!r} was given with a decision for arm {source.arm!r}; give one of the two"
                 )
-            return self._decided(source, arms)
+            return self._context_of(source, arms)
         if arm is None and (arms or self.encoding is Encoding.DISJOINT):
             raise ArmError(
                 "the arm is missing; use learn(x, arm=…, reward=…) or learn(decision, reward)"
@@ -105,7 +189,7 @@ class Offers:
     def placed_all(self, contexts: Contexts, ids: Sequence[ArmId], arms: Arms | None) -> Contexts:
         """Return each of some contexts in the block of its arm."""
         rows = [self.placed(contexts.row(i), id, arms) for i, id in enumerate(ids)]
-        return stacked(rows) if rows else contexts
+        return stack(rows) if rows else contexts
 
     def placed(self, context: Contexts, arm: ArmId | None, arms: Arms | None) -> Contexts:
         """Return a context in the block of an arm."""
@@ -115,7 +199,7 @@ class Offers:
         rows = context.rows._replace(blocks=np.array([block], np.int64))
         return Contexts(rows=rows, features=context.features)
 
-    def _decided(self, decision: Decision, arms: Arms | None) -> Contexts:
+    def _context_of(self, decision: Decision, arms: Arms | None) -> Contexts:
         """Return the context of a decision, checked."""
         if decision.context.features != self.features:
             raise ContextError(
@@ -187,7 +271,7 @@ def _eligible(eligible: Sequence[ArmId] | None, arms: Arms | None) -> Sequence[A
     """Return the arms to choose from, checked."""
     if eligible is None:
         return arms.active if arms else ()
-    ids = listed("eligible", eligible, EligibilityError)
+    ids = as_list("eligible", eligible, EligibilityError)
     if not ids:
         raise EligibilityError("`eligible` is empty; give at least one arm to choose from")
     for id in ids:

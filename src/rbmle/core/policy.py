@@ -1,4 +1,4 @@
-"""What a policy promises, and what it may do besides."""
+"""What a policy promises, and its optional capabilities."""
 
 from functools import cache
 from typing import Any, ClassVar, Protocol, TypeGuard, TypeVar, runtime_checkable

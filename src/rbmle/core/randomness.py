@@ -21,7 +21,7 @@ class Purpose(IntEnum):
 
 
 class _Digest(ISeedSequence):
-    """Bits to start a stream from, in the place of numpy's own, which would ask the machine for some."""
+    """Bits to start a stream from, instead of numpy's own, which would ask the operating system for some."""
 
     def __init__(self, digest: bytes) -> None:
         self.digest = digest

@@ -16,24 +16,23 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from rbmle.core.arms import Arms
 from rbmle.core.bandit import Bandit
-from rbmle.core.decision_ids import LearnedDecisions
 from rbmle.core.diagnosis import Observed
 from rbmle.core.encoding import Encoded, Encoder, Places
 from rbmle.core.errors import FileError
 from rbmle.core.events import Events
 from rbmle.core.files import written_whole
-from rbmle.core.learning import Learned
+from rbmle.core.offers import Arms
 from rbmle.core.policy import Policy
-from rbmle.core.trees import leaves, replaced
+from rbmle.core.state import Learned, LearnedDecisions
+from rbmle.core.trees import leaves, replace_leaves
 from rbmle.core.types import Moments, Scales
 
 FORMAT = "rbmle bandit"
 VERSION, WITHOUT_ROWS = 3, 2  # a file that has all rows of its arrays can be read as before
 LARGE = 2**18  # numbers in an array of which only the rows that moved are saved
 MANIFEST = "manifest.json"
-OBSERVED = "observed"  # what a diagnosis is made of
+OBSERVED = "observed"  # the sums behind a diagnosis
 KNOWN = "known_decisions"  # digests of the decisions that were learned
 Parts = tuple[dict[str, np.ndarray], dict[str, float | int], int]
 # What a class did before it had these settings, which a file of that time does not name.
@@ -45,6 +44,25 @@ EARLIER: dict[str, dict[str, Any]] = {
     "NeuralRBMLEGA": {"linear": None},
 }
 OURS = "rbmle."  # the only package whose classes a file may name
+# Where classes are now that files of earlier versions name by another module.
+MOVED = {
+    "rbmle.interop.torch_network": "rbmle.interop.torch_models",
+    "rbmle.interop.torch_precision": "rbmle.interop.torch_models",
+    "rbmle.interop.torch_regression": "rbmle.interop.torch_models",
+    "rbmle.interop.vw_explorers": "rbmle.interop.vowpal_wabbit",
+    "rbmle.likelihoods.bernoulli": "rbmle.likelihoods",
+    "rbmle.likelihoods.gaussian": "rbmle.likelihoods",
+    "rbmle.likelihoods.mixture": "rbmle.likelihoods",
+    "rbmle.models.generalised_linear": "rbmle.models.linear",
+    "rbmle.models.ridge": "rbmle.models.linear",
+    "rbmle.models.training": "rbmle.models.regression",
+    "rbmle.policies.glm_rbmle": "rbmle.policies.lin_rbmle",
+    "rbmle.policies.glm_ts": "rbmle.policies.lin_ts",
+    "rbmle.policies.glm_ucb": "rbmle.policies.lin_ucb",
+    "rbmle.policies.neu_fast_cb": "rbmle.policies.neu_cb",
+    "rbmle.policies.neu_square_cb": "rbmle.policies.neu_cb",
+    "rbmle.policies.uniform": "rbmle.policies.epsilon_greedy",
+}
 
 
 def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
@@ -53,16 +71,20 @@ def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
         write(bandit, file)
 
 
-def write(bandit: Bandit, file: BinaryIO) -> None:
-    """Write a bandit to an open file; raise SnapshotError for what can only decide."""
+def write(bandit: Bandit, file: BinaryIO, untaught: Bandit | None = None) -> None:
+    """Write a bandit to an open file; raise SnapshotError for what can only decide.
+
+    `untaught` is a bandit before any data, or a snapshot of one. With other settings, or without it,
+    one is made, which takes as much memory as the bandit has.
+    """
     with bandit.learner.holding():
-        _write(bandit, file)
+        _write(bandit, file, untaught)
 
 
-def _write(bandit: Bandit, file: BinaryIO) -> None:
-    """Write a bandit that nobody changes meanwhile."""
+def _write(bandit: Bandit, file: BinaryIO, untaught: Bandit | None) -> None:
+    """Write a bandit whose lock is held."""
     arrays, numbers, _ = parts_of(bandit)
-    rows = _moved_rows(bandit, arrays)
+    rows = _moved_rows(bandit, arrays, untaught)
     manifest = {
         "format": FORMAT,
         "version": VERSION if rows else WITHOUT_ROWS,
@@ -107,12 +129,13 @@ def _write(bandit: Bandit, file: BinaryIO) -> None:
 
 
 def _put(zipped: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
-    """Write an array under its name, without a date."""
     with zipped.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
         np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
-def _moved_rows(bandit: Bandit, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _moved_rows(
+    bandit: Bandit, arrays: dict[str, np.ndarray], untaught: Bandit | None
+) -> dict[str, np.ndarray]:
     """Return, for each large array, the rows that differ from those before any data, if most do not.
 
     With hashed features, few rows of W_1 are ever touched; the others are made again when it is loaded.
@@ -120,16 +143,18 @@ def _moved_rows(bandit: Bandit, arrays: dict[str, np.ndarray]) -> dict[str, np.n
     large = [name for name, array in arrays.items() if array.size >= LARGE]
     if not large:
         return {}
-    before, _, _ = parts_of(_untaught(bandit))
-    found = {}
+    if untaught is None or _start_of(untaught) != _start_of(bandit):
+        untaught = _untaught(bandit)
+    before, _, _ = parts_of(untaught)
+    moved = {}
     for name in large:
-        array, start = arrays[name], before[name]
-        if array.shape != start.shape or array.dtype != start.dtype:
+        array, start = arrays[name], before.get(name)  # a snapshot does not have all
+        if start is None or array.shape != start.shape or array.dtype != start.dtype:
             continue
         rows = moved_rows(array, start)
         if 2 * len(rows) < len(array):
-            found[name] = rows
-    return found
+            moved[name] = rows
+    return moved
 
 
 def moved_rows(array: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -139,8 +164,13 @@ def moved_rows(array: np.ndarray, start: np.ndarray) -> np.ndarray:
     return np.flatnonzero(differs)
 
 
+def _start_of(bandit: Bandit) -> tuple[Any, ...]:
+    """Return the settings that determine the arrays of a bandit before any data."""
+    arms = None if bandit.arms is None else bandit.arms.ids
+    return bandit.policy, arms, bandit.encoder, bandit.seed, bandit.encoding
+
+
 def _untaught(bandit: Bandit) -> Bandit:
-    """Return a bandit with the same settings, before any data."""
     return Bandit(
         bandit.policy,
         arms=None if bandit.arms is None else bandit.arms.ids,
@@ -157,7 +187,7 @@ def snapshot_of(snapshot: Bandit, parts: Parts) -> Bandit:
     """Return a snapshot with the parts of another one of the same settings; nothing is copied."""
     arrays, numbers, round = parts
     now = snapshot.learner.now
-    state, scales = replaced(now.state, arrays, numbers), _scales(now, arrays)
+    state, scales = replace_leaves(now.state, arrays, numbers), _scales(now, arrays)
     learned = Learned(state=state, arms=now.arms, round=round, scales=scales)
     return snapshot._with(snapshot.learner.with_learned(learned))
 
@@ -171,8 +201,7 @@ def parts_of(snapshot: Bandit) -> Parts:
 
 
 def _scales(now: Learned, arrays: dict[str, np.ndarray]) -> Scales | Moments | None:
-    """Return the scales among some arrays; None where nothing is scaled."""
-    return None if now.scales is None else replaced(now.scales, arrays, {}, "scales")
+    return None if now.scales is None else replace_leaves(now.scales, arrays, {}, "scales")
 
 
 def load(
@@ -193,7 +222,7 @@ def load(
             observed = Observed()
             if "observed" in manifest:
                 sums = {name: _get(zipped, name) for name in leaves(observed, OBSERVED)[0]}
-                observed = replaced(observed, sums, manifest["observed"], OBSERVED)
+                observed = replace_leaves(observed, sums, manifest["observed"], OBSERVED)
         bandit = _rebuilt(manifest, policy, features, arrays, rows)
         bandit.learner.now.known = LearnedDecisions(known)
         bandit.learner.now.observed = observed
@@ -251,7 +280,7 @@ def decode(value: Any) -> Any:
             module, _, name = path.rpartition(".")
             if not path.startswith(OURS) or "<" in path:
                 raise LookupError(path)
-            kind: Any = getattr(importlib.import_module(module), name)
+            kind: Any = getattr(importlib.import_module(MOVED.get(module, module)), name)
             if "__dataclass_fields__" not in vars(kind):
                 raise ValueError(f"{path} is neither a policy nor a part of one")
             settings = EARLIER.get(name, {}) | {key: decode(part) for key, part in parts.items()}
@@ -260,6 +289,18 @@ def decode(value: Any) -> Any:
             return tuple(decode(item) for item in items)
         case {"foreign": text}:
             raise LookupError(text)
+    return value
+
+
+def _update_paths(value: Any) -> Any:
+    """Return what `encode` made in an earlier version, with the present modules of classes."""
+    match value:
+        case {"class": str(path)}:
+            module, _, name = path.rpartition(".")
+            parts = {key: _update_paths(part) for key, part in value["with"].items()}
+            return value | {"class": f"{MOVED.get(module, module)}.{name}", "with": parts}
+        case {"tuple": list(items)}:
+            return {"tuple": [_update_paths(item) for item in items]}
     return value
 
 
@@ -279,10 +320,10 @@ def _check(path: Any, manifest: Any) -> None:
         )
 
 
-def _part(name: str, path: Any, manifest: dict[str, Any], given: Any) -> Any:
+def _part(name: str, path: Any, manifest: dict[str, Any], replacement: Any) -> Any:
     """Return the policy or the features of a file, or the given ones if they are the same."""
     saved = manifest[name]
-    if given is None:
+    if replacement is None:
         try:
             return decode(saved)
         except LookupError as error:
@@ -290,10 +331,12 @@ def _part(name: str, path: Any, manifest: dict[str, Any], given: Any) -> Any:
                 f"{path} has {error} in its {name}, which is not part of rbmle; make it again and give it, "
                 f"as in Bandit.load(path, {name}=…)"
             ) from None
-    if encode(given) != saved:
+    if encode(replacement) != _update_paths(saved):
         shown = saved.get("repr", saved) if isinstance(saved, dict) else saved
-        raise FileError(f"{path} was saved with the {name} {shown}, not {given!r}; give that one")
-    return given
+        raise FileError(
+            f"{path} was saved with the {name} {shown}, not {replacement!r}; give that one"
+        )
+    return replacement
 
 
 def _rebuilt(
@@ -324,6 +367,6 @@ def _rebuilt(
     for name, moved in rows.items():
         before[name][moved] = arrays[name]
         arrays[name] = before[name]
-    learner.now.state = replaced(learner.now.state, arrays, manifest["numbers"])
+    learner.now.state = replace_leaves(learner.now.state, arrays, manifest["numbers"])
     learner.now.scales = _scales(learner.now, arrays)
     return bandit

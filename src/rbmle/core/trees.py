@@ -23,7 +23,7 @@ def leaves(tree: Any, at: str = "state") -> tuple[dict[str, np.ndarray], dict[st
     return arrays, numbers
 
 
-def replaced(
+def replace_leaves(
     tree: Any, arrays: dict[str, np.ndarray], numbers: dict[str, Any], at: str = "state"
 ) -> Any:
     """Return the tree with its leaves taken from the arrays and numbers."""
@@ -38,7 +38,7 @@ def replaced(
             return type(tree)(numbers[at])
         case _:
             parts = {
-                name: replaced(branch, arrays, numbers, f"{at}.{name}")
+                name: replace_leaves(branch, arrays, numbers, f"{at}.{name}")
                 for name, branch in _branches(tree)
             }
     if isinstance(tree, list):
@@ -60,7 +60,7 @@ def _branches(tree: Any) -> list[tuple[str, Any]]:
     )
 
 
-def copied(tree: Any) -> Any:
-    """Return the tree with arrays of its own."""
+def copy_tree(tree: Any) -> Any:
+    """Return the tree with copies of its arrays."""
     arrays, numbers = leaves(tree)
-    return replaced(tree, {name: array.copy() for name, array in arrays.items()}, numbers)
+    return replace_leaves(tree, {name: array.copy() for name, array in arrays.items()}, numbers)

@@ -49,7 +49,7 @@ class Scales(NamedTuple):
 class Moments(NamedTuple):
     """What was seen of features that are known by their place; learning changes it in place.
 
-    Mean and variance are of the values that are not 0, so that a sparse row costs what it has.
+    Mean and variance are of the values that are not 0, so that the cost of a sparse row is that of its entries.
     """
 
     rows: Float[np.ndarray, " 1"]  # how many were seen
@@ -72,7 +72,6 @@ class Contexts:
     features: int  # d, the features of one block
 
     def __len__(self) -> int:
-        """Return the number of arms."""
         return len(self.rows.blocks)
 
     def row(self, arm: int) -> "Contexts":
@@ -80,14 +79,14 @@ class Contexts:
         starts, lengths, blocks, indices, values = self.rows
         start, length = int(starts[arm]), int(lengths[arm])
         end, after = start + length, arm + 1
-        one = Rows(
+        copy = Rows(
             np.zeros(1, np.int64),
             lengths[arm:after].copy(),
             blocks[arm:after].copy(),
             indices[start:end].copy(),
             values[start:end].copy(),
         )
-        return Contexts(rows=one, features=self.features)
+        return Contexts(rows=copy, features=self.features)
 
     def part(self, at: Any) -> "Contexts":
         """Return the contexts of some arms, by a slice or their places."""
@@ -122,7 +121,6 @@ class Batch:
     restarted: Callable[[int, int], None] = lambda _at, _forgotten: None
 
     def __len__(self) -> int:
-        """Return the number of observations."""
         return len(self.rewards)
 
     @staticmethod
@@ -143,7 +141,7 @@ class Batch:
         )
 
     def singles(self) -> "Iterator[tuple[Batch, np.random.Generator]]":
-        """Yield each observation as a batch of its own, and its stream, from which both may draw in turn."""
+        """Yield each observation as a batch of one, with the stream that both the batch and the caller use."""
         for i in range(len(self)):
             rng = self.rng(i)
             yield replace(self.one(i), rng=[rng].__getitem__), rng
@@ -163,7 +161,7 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """An answer of a bandit: the arm to play, and what is needed to learn from its reward."""
+    """A bandit's answer: the arm to play, and what is needed to learn from its reward."""
 
     id: str
     arm: ArmId
@@ -208,9 +206,9 @@ class Decision:
         }
 
     @staticmethod
-    def from_dict(given: Mapping[str, Any]) -> "Decision":
+    def from_dict(values: Mapping[str, Any]) -> "Decision":
         """Return the decision that `as_dict` was called on."""
-        context, chances = given["context"], given["probabilities"]
+        context, chances = values["context"], values["probabilities"]
         indices = np.array(context["indices"], np.int32)
         rows = Rows(
             np.zeros(1, np.int64),
@@ -220,11 +218,11 @@ class Decision:
             np.array(context["values"], np.float64),
         )
         return Decision(
-            id=given["id"],
-            arm=given["arm"],
-            arms=tuple(given["arms"]),
-            indices=np.array(given["indices"], np.float64),
-            propensity=given["propensity"],
+            id=values["id"],
+            arm=values["arm"],
+            arms=tuple(values["arms"]),
+            indices=np.array(values["indices"], np.float64),
+            propensity=values["propensity"],
             probabilities=None if chances is None else np.array(chances, np.float64),
             context=Contexts(rows=rows, features=context["features"]),
         )

@@ -18,6 +18,7 @@ from rbmle.engine.compiled import inlined, kernel
 COUNT, MISSED, LL, LN, NN, LR, NR, SQUARES, SEEN, LOSSES = range(10)
 CLIP = 5.0  # deviations that an error counts at most
 MOST = 1.2  # largest weight of a part
+LEAST = 1e-3  # smallest weight of the network; below, it is not asked
 TINY = 1e-200
 
 Record = Float[np.ndarray, " 9+ridges"]
@@ -151,13 +152,17 @@ def trust_ridges(record: Record, shares: Float[np.ndarray, " ridges"]) -> None:
 
 @inlined
 def trust_parts(record: Record, patience: float) -> tuple[float, float]:
-    """Return the weights of the line and of the network: least squares of rewards on what both predicted.
+    """Return the weights of the line and of the network in f.
 
-    Weights are not negative, and are pulled to (0, 1), the network alone, as by `patience` rounds of evidence.
+    The blend is the least-squares fit of rewards to what both parts predicted. Its weights are not negative,
+    and `patience` rounds of evidence pull them to (0, 1). The weights are those of the line, 1 − p, and of the
+    blend, p, with p/(1 − p) = exp(−ΔBIC/2): the blend has one parameter more than the line, and must reduce the
+    squared error by σ² log n more.
     """
-    if record[COUNT] == 0.0:
-        return 0.0, 1.0
-    pull = patience * ((record[LL] + record[NN]) / (2.0 * record[COUNT]) + 1e-6)
+    count = record[COUNT]
+    if count == 0.0:
+        return 0.5, 0.5
+    pull = patience * ((record[LL] + record[NN]) / (2.0 * count) + 1e-6)
     ll, nn, ln = record[LL] + pull, record[NN] + pull, record[LN]
     lr, nr = record[LR], record[NR] + pull
     determinant = ll * nn - ln * ln
@@ -168,7 +173,17 @@ def trust_parts(record: Record, patience: float) -> tuple[float, float]:
             network = 0.0
         else:
             linear = 0.0
-    return min(linear, MOST), min(network, MOST)
+    linear, network = min(linear, MOST), min(network, MOST)
+    # Squared errors, less Σ r².
+    of_line = record[LL] - 2.0 * record[LR]
+    of_blend = linear * (linear * record[LL] + network * record[LN] - 2.0 * record[LR])
+    of_blend += network * (linear * record[LN] + network * record[NN] - 2.0 * record[NR])
+    variance = (record[MISSED] + 1e-9) / count
+    odds = (of_line - of_blend) / variance - math.log(count + 1.0)
+    share = 1.0 / (1.0 + math.exp(-min(max(odds / 2.0, -50.0), 50.0)))
+    if share * network < LEAST:
+        return 1.0 - share + share * linear, 0.0
+    return 1.0 - share + share * linear, share * network
 
 
 @kernel
@@ -191,7 +206,7 @@ def blend_values(
     weights, scale = trust_parts(record, patience), scale_of(record)
     means[:] = 0.0
     norms[:] = 0.0
-    for l in range(theta.shape[0] if weights[0] > 0.0 else 0):
+    for l in range(theta.shape[0]):
         if shares[l] < 1e-3:
             continue
         for i in range(rows.blocks.shape[0]):

@@ -3,18 +3,265 @@
 Only this folder knows numba. A kernel releases the GIL and sees arrays and numbers only.
 """
 
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite import ir
-from numba import types
+from numba import _dynfunc, types
+from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.serialize import dumps
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 
-from rbmle.engine.kernel_cache import KernelCache
-from rbmle.engine.parts import PartCompiler
+PATIENCE_SECONDS = 0.5  # of compilation before a line is printed
+
+
+def is_writable(folder: Path) -> bool:
+    """Return whether files can be made in a folder, which is made if there is none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def notice(folder: Path | None) -> str:
+    """Return the line: what happens, how often, and what to do where it would happen each time."""
+    if folder is not None and is_writable(folder):
+        return (
+            "rbmle: compiling kernels for this machine, which takes some seconds; "
+            f"this happens once, they are kept in {folder}"
+        )
+    where = "there is no home folder" if folder is None else f"{folder} is not writable"
+    return (
+        f"rbmle: kernels cannot be cached, and every process compiles them again: {where}; "
+        "set RBMLE_CACHE to a writable folder, or to one that `rbmle warm` has filled"
+    )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@dataclass(slots=True)
+class Compiling:
+    """How long this process has compiled, and whether a line about it was printed."""
+
+    is_quiet: bool
+    say: Callable[[str], None] = _say  # the service has a log of its own
+    seconds: float = 0.0
+    is_printed: bool = False
+    _started_at: float | None = None
+    _timer: threading.Timer | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self, folder: Path | None) -> None:
+        """Note that a kernel is compiled from here on; others may be compiled for it."""
+        with self._lock:
+            if self._started_at is not None:
+                return
+            self._started_at = time.monotonic()
+            if self.is_quiet or self.is_printed:
+                return
+            patience = max(PATIENCE_SECONDS - self.seconds, 0.0)
+            self._timer = threading.Timer(patience, self._print_notice, [folder])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def end(self) -> None:
+        """Note that a kernel is compiled."""
+        with self._lock:
+            if self._started_at is None:
+                return
+            self.seconds += time.monotonic() - self._started_at
+            self._started_at = None
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    def _print_notice(self, folder: Path | None) -> None:
+        with self._lock:
+            if self.is_printed or self._started_at is None:
+                return
+            self.is_printed = True
+        self.say(notice(folder))
+
+
+compiling = Compiling(is_quiet=os.environ.get("RBMLE_QUIET", "") not in ("", "0"))
+
+
+def seconds_compiled() -> float:
+    """Return for how long this process has compiled kernels; 0 where all were loaded."""
+    return compiling.seconds
+
+
+PACKAGE = Path(__file__).parents[1]
+SOURCES = ("engine/*.py", "likelihoods.py")  # what kernels are made of
+INSTALLED = PACKAGE / "engine" / "kernels"  # compiled with the package, where that was possible
+CHECKSUM_BYTES = 16
+
+
+def digest(*parts: bytes) -> str:
+    """Return a short name for what may be long."""
+    hasher = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        hasher.update(len(part).to_bytes(8, "little") + part)
+    return hasher.hexdigest()
+
+
+@cache
+def source_name() -> str:
+    """Return the name of a folder of kernels: that of their source."""
+    sources = [path for pattern in SOURCES for path in sorted(PACKAGE.glob(pattern))]
+    return f"kernels-{digest(*(path.read_bytes() for path in sources))}"
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Return where kernels are kept, a folder named by their source; None where there is no home."""
+    name = source_name()
+    if folder := os.environ.get("RBMLE_CACHE"):
+        return Path(folder).absolute() / name
+    if folder := os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME"):
+        return Path(folder).absolute() / "rbmle" / name
+    try:
+        return Path.home() / ".cache" / "rbmle" / name
+    except RuntimeError:
+        return None
+
+
+class KernelCache(NullCache):
+    """The kernels of one function, on disk: a file for each signature, in a folder named by their source.
+
+    numba's own cache looks at one source file only, and would miss a change in a function of another; it
+    insists on a folder that it can write to; and two processes that add to one index can mistake each other's
+    kernels. Here a file is named by all that determines it, and it is written aside and renamed: it is whole,
+    or not there.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Name the function: by its place in the package, or by its file if it is a user's."""
+        self.folder = cache_folder()
+        code, path = function.__code__, Path(function.__code__.co_filename)
+        self.name = f"{path.stem}.{function.__qualname__}".replace("<", "").replace(">", "")
+        if path.is_relative_to(PACKAGE):
+            self.stamp = str(path.relative_to(PACKAGE))  # its source is in the folder's name
+        elif path.exists():
+            status = path.stat()
+            self.stamp = f"{path} {code.co_firstlineno} {status.st_mtime_ns} {status.st_size}"
+        else:  # an interactive session
+            self.folder, self.stamp = None, ""
+
+    @property
+    def cache_path(self) -> str | None:
+        """Return where kernels are kept."""
+        return None if self.folder is None else str(self.folder)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a kernel that was kept, or None, after which it is compiled."""
+        target_context.refresh()
+        name = self._name(sig, target_context.codegen())
+        data = _read(INSTALLED / source_name() / name)
+        if data is None and self.folder is not None:
+            data = _read(self.folder / name)
+        if data is None:
+            compiling.begin(self.folder)
+            return None
+        return CompileResult._rebuild(target_context, *pickle.loads(data))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a kernel, where that is possible."""
+        compiling.end()
+        if self.folder is not None and not data.library.has_dynamic_globals:
+            _write(self.folder / self._name(sig, data.codegen), dumps(data._reduce()))
+
+    def _name(self, sig: Any, codegen: Any) -> str:
+        """Return the name of a kernel's file: of function, signature, processor and versions."""
+        versions = (numba.__version__, sys.version_info[:2], sys.abiflags)
+        key = repr((self.stamp, str(sig), codegen.magic_tuple(), versions))
+        return f"{self.name}-{digest(key.encode())}.kernel"
+
+
+def _read(path: Path) -> bytes | None:
+    """Return what a file holds, or None if there is no such file or it is not whole."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    checksum, data = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
+    return data if checksum == digest(data).encode() else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole, or not at all where the folder cannot be written to."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+    except OSError:
+        return  # the notice says so
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(digest(data).encode() + data)
+        os.chmod(aside, 0o644)  # other users may read it; mkstemp lets nobody
+        os.replace(aside, path)
+    except OSError:  # a full disk
+        os.unlink(aside)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class PartLowering(NativeLowering):
+    """Lower a function that only kernels call to code that can be linked, without machine code of its own.
+
+    numba makes machine code of every function, and a wrapper through which Python could call it. Of functions
+    that only kernels call, both are thrown away, and they took half of the time.
+    """
+
+    _name = "part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower, link what this function calls, and make it known to those that call it."""
+        state.flags.no_compile = True
+        NativeLowering.run_pass(self, state)
+        library, lowered = state.library, state.cr
+        for used in dict.fromkeys(library._linking_libraries):
+            if hasattr(library, "_reload_init"):  # since numba 0.62
+                library._reload_init.update(used._reload_init)
+            library._final_module.link_in(used._get_module_for_linking(), preserve=True)
+        library._finalized = True
+        module, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname.split(".")[-1]
+        # A key, by which callers find the function; its address is 0, as of all that have no wrapper.
+        key = _dynfunc.make_function(module, name, "", 0, lowered.env, (library,))
+        state.targetctx.insert_user_function(key, lowered.fndesc, [library])
+        state.cr = lowered._replace(cfunc=key)
+        return True
+
+
+class PartCompiler(CompilerBase):
+    """numba's compiler, with `PartLowering` at its end."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return the passes of numba's own compiler, but for the lowering."""
+        passes = PassManager("part")
+        for kind, text in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            passes.add_pass(PartLowering if kind is NativeLowering else kind, text)
+        passes.finalize()
+        return [passes]
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

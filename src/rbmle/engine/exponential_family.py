@@ -3,20 +3,22 @@
 Kernels take the addresses of b and b′, see `compiled.scalar`: one compiled kernel runs every likelihood.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
 from rbmle.engine.compiled import call_scalar, inlined, kernel
-from rbmle.engine.root_search import root
 
 FARTHEST = 2.0**40  # that is searched for z
 CLOSE = 1e-7  # relative error of z at which a search ends: what it is for depends on its square
 
 
 @inlined
-def shortfall(z: float, given: tuple[int, float]) -> float:
+def shortfall(z: float, data: tuple[int, float]) -> float:
     """Return target − b′(z)."""
-    mean, target = given
+    mean, target = data
     return target - call_scalar(mean, z)
 
 
@@ -85,3 +87,37 @@ def divergence_bounds(
             step = (least - fit(b, n, s, z)) / slope if slope > 0.0 else 0.0
             z -= step
         bounds[i] = call_scalar(mean, z)
+
+
+@inlined
+def root(
+    function: Callable[[float, Any], float],
+    data: Any,
+    near: float,
+    here: float,
+    far: float,
+    there: float,
+    close: float,
+) -> float:
+    """Return z with function(z, given) = 0, from its values `here` at `near` and `there` at `far`.
+
+    The search is regula falsi, by Dowell and Jarratt (1971): an end that stays counts half, then a quarter, …
+    It ends when the two ends are close, relative to z. A short step is not enough: the first ones are short
+    where the function is steep at one end and flat at the other.
+    """
+    z = far
+    while abs(far - near) > close * max(abs(z), 1.0) and there != 0.0:
+        z = near + (far - near) * here / (here - there)
+        value = function(z, data)
+        if value * here > 0.0:
+            near, here, there = z, value, 0.5 * there
+        else:
+            far, there, here = z, value, 0.5 * here
+    return z
+
+
+@kernel
+def expectations(f: Float[np.ndarray, " n"], mean: int, expected: Float[np.ndarray, " n"]) -> None:
+    """Write b′(f_i) for every context."""
+    for i in range(f.shape[0]):
+        expected[i] = call_scalar(mean, f[i])

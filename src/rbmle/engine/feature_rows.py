@@ -53,7 +53,7 @@ def feature_rows(
     are multiplied. Sums run in the order of the hashes: neither the order in which features came nor
     other actions and calls make a difference to any bit of a row.
     """
-    order = _ordered(hashes, values, counts)
+    order = _sort_features(hashes, values, counts)
     hashes, values = hashes.take(order), values.take(order)
     n = len(counts) - len(sizes)
     starts, lengths, blocks = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
@@ -64,10 +64,10 @@ def feature_rows(
     for size in sizes:
         context, last = last, last + counts[group]
         shared = last
-        for own in counts[group + 1 : group + 1 + size]:
-            first, last = last, last + own
-            among = (context, shared, first, last)
-            count = _multiply(hashes, values, order, codes, chosen, among, bits, slots, products)
+        for size_of_action in counts[group + 1 : group + 1 + size]:
+            first, last = last, last + size_of_action
+            ranges = (context, shared, first, last)
+            count = _multiply(hashes, values, order, codes, chosen, ranges, bits, slots, products)
             _sort(slots[:count], products, bits, places, indices[start:], sums[start:])
             count = _add_up(indices[start : start + count], sums[start:])
             _scale(sums[start : start + count])
@@ -85,15 +85,15 @@ def _products(
     """Return how many products one action has at most, and how many all have."""
     most = total = group = 0
     for size in sizes:
-        for own in counts[group + 1 : group + 1 + size]:
-            most = max(most, counts[group] * own)
-            total += counts[group] * own
+        for size_of_action in counts[group + 1 : group + 1 + size]:
+            most = max(most, counts[group] * size_of_action)
+            total += counts[group] * size_of_action
         group += size + 1
     return most, total
 
 
 @inlined
-def _ordered(
+def _sort_features(
     hashes: UInt64[np.ndarray, " features"],
     values: Float[np.ndarray, " features"],
     counts: Int[np.ndarray, " groups"],
@@ -127,13 +127,13 @@ def _multiply(
     order: Int[np.ndarray, " features"],
     codes: Int[np.ndarray, " features"],
     chosen: Bool[np.ndarray, "codes codes"],
-    among: tuple[int, int, int, int],
+    ranges: tuple[int, int, int, int],
     bits: int,
     slots: Int[np.ndarray, " products"],
     products: Float[np.ndarray, " products"],
 ) -> int:
     """Write the products of the features in two ranges, a context's and an action's; return their number."""
-    context, shared, first, last = among
+    context, shared, first, last = ranges
     mask = np.uint64((1 << bits) - 1)
     count = 0
     for i in range(context, shared):

@@ -37,7 +37,7 @@ def biased_gradient(
     # `move` adds to the parameters of its network: here, to the gradient.
     sink = Net(out, net.start, net.ages, net.clock, net.features, net.scale, net.biased)
     pull_gradient(net.theta, net.start, fit.ridge, out)
-    norms, own = 0.0, 0.0
+    norms, bias_norm = 0.0, 0.0
     for i in range(count):
         enter(net, rows, i, h)
         f = climb(net, h)
@@ -46,9 +46,9 @@ def biased_gradient(
     if alpha != 0.0:
         enter(net, contexts, arm, h)
         climb(net, h)
-        own = alpha * descend(net, square(contexts, arm), h, delta)
+        bias_norm = alpha * descend(net, square(contexts, arm), h, delta)
         move(sink, contexts, arm, h, delta, alpha)
-    return norms, own
+    return norms, bias_norm
 
 
 @kernel

@@ -171,7 +171,9 @@ def value(net: Net, rows: Rows, i: int, h: Layers) -> float:
 
 
 @part
-def differentiated(net: Net, rows: Rows, i: int, h: Layers, delta: Layers) -> tuple[float, float]:
+def value_and_gradient(
+    net: Net, rows: Rows, i: int, h: Layers, delta: Layers
+) -> tuple[float, float]:
     """Return f(x_i; θ) and ‖g‖²; h and delta become the factors of g."""
     enter(net, rows, i, h)
     f = np.float64(climb(net, h))
@@ -195,3 +197,61 @@ def differentiate(net: Net, factors: Factors, f: Float[np.ndarray, " n"]) -> Non
         enter(net, factors.rows, i, h)
         f[i] = climb(net, h)
         descend(net, 0.0, h, factors.deltas[i])
+
+
+@kernel
+def last_hidden(net: Net, rows: Rows, phi: Float[np.ndarray, "n width+1"]) -> None:
+    """Write φ(x_i) = (h_{L−1}, 1) for every context; without the 1 where the network has no biases."""
+    h = np.empty_like(net.theta.biases)
+    last, width = h.shape[0] - 1, h.shape[1]
+    for i in range(rows.blocks.shape[0]):
+        enter(net, rows, i, h)
+        climb(net, h)
+        for u in range(width):
+            phi[i, u] = h[last, u]
+        phi[i, width] = net.biased
+
+
+TINY = 1e-300
+GRID = 2.0**16
+
+
+@inlined
+def on_grid(x: float) -> float:
+    """Return x to 16 binary places: squares of such numbers have one sum, in whichever order they are added."""
+    return math.floor(x * GRID + 0.5) / GRID
+
+
+@kernel
+def gradient_contexts(net: Net, rows: Rows, f: Float[np.ndarray, " n"], out: Rows) -> None:
+    """Write f(x_i; θ) and z_i = √n (∇_x f/‖∇_x f‖, x/‖x‖) over the n features that x_i has, for every context.
+
+    Feature k of x has the places k and features + k of z. `out` has the starts, lengths and blocks of the z_i.
+    """
+    first, start, clock = net.theta.first, net.start.first, net.clock[0]
+    h = np.empty_like(net.theta.biases)
+    delta = np.empty_like(h)
+    for i in range(rows.blocks.shape[0]):
+        enter(net, rows, i, h)
+        f[i] = climb(net, h)
+        descend(net, 0.0, h, delta)
+        base, n = rows.blocks[i] * net.features, rows.lengths[i]
+        slopes, norms = 0.0, 0.0
+        for k in range(n):
+            at, to = rows.starts[i] + k, out.starts[i] + k
+            feature = rows.indices[at]
+            row = base + feature
+            keep = first.dtype.type(math.exp(clock - net.ages[row]))
+            slope = first.dtype.type(0)
+            for u in range(first.shape[1]):
+                slope += delta[0, u] * (start[row, u] + keep * (first[row, u] - start[row, u]))
+            out.indices[to], out.indices[to + n] = feature, net.features + feature
+            out.values[to], out.values[to + n] = slope, rows.values[at]
+            slopes += out.values[to] ** 2
+            norms += out.values[to + n] ** 2
+        slopes = math.sqrt(n / (slopes + TINY))
+        norms = math.sqrt(n / (norms + TINY))
+        for k in range(n):
+            to = out.starts[i] + k
+            out.values[to] = on_grid(slopes * out.values[to])
+            out.values[to + n] = on_grid(norms * out.values[to + n])

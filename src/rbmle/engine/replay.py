@@ -1,15 +1,98 @@
-"""Gradient ascent on single samples drawn from the history: the cost of a round does not grow."""
+"""Observations in sparse arrays, and gradient ascent on single samples drawn from them.
+
+The cost of a round does not grow with the rounds.
+"""
 
 import math
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rbmle.engine.compiled import call_scalar, inlined, kernel, part, prefetch
+from rbmle.engine.compiled import call_scalar, in_order, inlined, kernel, part, prefetch
+from rbmle.engine.drift import Watch, notice, units_of
 from rbmle.engine.hashing import below, mix, normal, unit
-from rbmle.engine.history import COUNT, NEWEST, Sizes
-from rbmle.engine.layout import Fit, Net, Parameters, Past, Rows
+from rbmle.engine.layout import Arrivals, Fit, Net, Parameters, Past, Push, Rows, Walk
 from rbmle.engine.network import TOLERANCE, UNTOUCHED, climb, descend, enter, move, settle
+from rbmle.engine.precision import add_gradient
+
+COUNT, SEEN, NEWEST, POOLED, SLABBED = range(5)  # places in `Sizes`
+FEWEST = 4  # members in a slab
+
+Sizes = Int[np.ndarray, " 5"]
+
+
+@kernel
+def keep(
+    past: Past, sizes: Sizes, rows: Rows, i: int, reward: float, slot: int, listed: int
+) -> bool:
+    """Keep row i in a slot; return False, with nothing changed, where there is no room for it.
+
+    The first `listed` slots are those of the memory; the next one is for the newest alone.
+    """
+    is_listed = slot < listed
+    length, block = rows.lengths[i], rows.blocks[i]
+    is_taken = slot < sizes[COUNT]
+    if slot >= past.squares.shape[0] or sizes[POOLED] + length > past.rows.indices.shape[0]:
+        return False
+    count, limit = past.member_counts[block], past.member_limits[block]
+    if is_taken and past.rows.blocks[slot] == block:
+        count -= 1
+    is_full = is_listed and count == limit
+    if is_full and sizes[SLABBED] + max(FEWEST, 2 * limit) > past.members.shape[0]:
+        return False
+    if is_taken:
+        leave_block(past, slot)
+    start, at = sizes[POOLED], rows.starts[i]
+    for k in range(length):
+        past.rows.indices[start + k] = rows.indices[at + k]
+        past.rows.values[start + k] = rows.values[at + k]
+    past.rows.starts[slot], past.rows.lengths[slot], past.rows.blocks[slot] = start, length, block
+    past.squares[slot], past.rewards[slot] = _squared_length(rows, i), reward
+    past.serials[slot] = sizes[SEEN]
+    sizes[POOLED] += length
+    if is_listed:
+        join_block(past, sizes, slot, block)
+        sizes[COUNT] = max(sizes[COUNT], slot + 1)
+    sizes[NEWEST] = slot
+    sizes[SEEN] += 1
+    return True
+
+
+@in_order
+def _squared_length(rows: Rows, i: int) -> float:
+    """Return ‖x_i‖², summed in order: in vector registers its last bit would depend on where arrays lie."""
+    square = 0.0
+    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+        square += np.float64(rows.values[k]) * np.float64(rows.values[k])
+    return square
+
+
+@inlined
+def join_block(past: Past, sizes: Sizes, slot: int, block: int) -> None:
+    """Add an observation to the list of its block, which moves to a larger slab if it is full."""
+    count, limit = past.member_counts[block], past.member_limits[block]
+    if count == limit:
+        limit = max(FEWEST, 2 * limit)
+        start, to = past.member_starts[block], sizes[SLABBED]
+        for k in range(count):
+            past.members[to + k] = past.members[start + k]
+        past.member_starts[block], past.member_limits[block] = to, limit
+        sizes[SLABBED] += limit
+    past.members[past.member_starts[block] + count] = slot
+    past.places[slot] = count
+    past.member_counts[block] = count + 1
+
+
+@inlined
+def leave_block(past: Past, slot: int) -> None:
+    """Take an observation out of its block's list; the last one takes its place."""
+    block, place = past.rows.blocks[slot], past.places[slot]
+    last, start = past.member_counts[block] - 1, past.member_starts[block]
+    moved = past.members[start + last]
+    past.members[start + place] = moved
+    past.places[moved] = place
+    past.member_counts[block] = last
+
 
 BEND = 2.0**-10  # the way over which b′ is differenced
 TINY = 1e-300
@@ -39,9 +122,9 @@ def ascend(
     enter(net, rows, i, h)
     f = np.float64(climb(net, h))
     norm = descend(net, square, h, delta)
-    expected = call_scalar(mean, f)
-    bend = (call_scalar(mean, f + BEND) - expected) / BEND  # b″(f)
-    amount = rate * (reward - expected) / (1.0 + rate * bend * norm)
+    expect_reward = call_scalar(mean, f)
+    bend = (call_scalar(mean, f + BEND) - expect_reward) / BEND  # b″(f)
+    amount = rate * (reward - expect_reward) / (1.0 + rate * bend * norm)
     # Where b′ is flat the denominator is no guard: f moves by 1 + |f| + |r| at most.
     reach = (1.0 + abs(f) + abs(reward)) / (norm + TINY)
     move(net, rows, i, h, delta, min(max(amount, -reach), reach))
@@ -153,7 +236,7 @@ def replay(
     The ridge's gradient is −(mλ/n)(θ − θ₀) in each step; its pulls are put off until they are worth it.
     With noise, sample s has the reward r_s + noise · ε(key, s): one draw for a sample and a key.
     With a share below 1, only the samples that are kept for its key are seen.
-    With `weight`, the average follows θ at the end; one call for both, as arguments are dear.
+    With `weight`, the average follows θ at the end; one call does both, because passing the arguments is slow.
     """
     rows, serials = past.rows, past.serials
     count, newest = sizes[COUNT], sizes[NEWEST]
@@ -201,7 +284,73 @@ def perturb(
 
 
 @kernel
-def kept(serials: Int[np.ndarray, " n"], count: int, fit: Fit, out: Bool[np.ndarray, " n"]) -> None:
+def select_share(
+    serials: Int[np.ndarray, " n"], count: int, fit: Fit, out: Bool[np.ndarray, " n"]
+) -> None:
     """Write which observations are among the share that a learner sees."""
     for i in range(count):
         out[i] = is_kept(fit, serials[i])
+
+
+@kernel
+def expect_reward(net: Net, rows: Rows, i: int, mean: int) -> float:
+    """Return b′(f(x_i; θ))."""
+    h = np.empty_like(net.theta.biases)
+    enter(net, rows, i, h)
+    return call_scalar(mean, np.float64(climb(net, h)))
+
+
+@inlined
+def in_units_of(fit: Fit, watch: Watch) -> Fit:
+    """Return a fit to rewards in units of those so far."""
+    steps, rate, ridge, mean, noise, share, share_key, alarm, is_standardised, _, _ = fit
+    centre, gain = units_of(watch)
+    return Fit(
+        steps, rate, ridge, mean, noise, share, share_key, alarm, is_standardised, centre, gain
+    )
+
+
+keep_one, replay_one = part(keep), part(replay)
+notice_one, expect_one = part(notice), part(expect_reward)
+
+
+@kernel
+def learn(
+    net: Net,
+    walk: Walk,
+    past: Past,
+    sizes: Sizes,
+    arrivals: Arrivals,
+    begin: int,
+    fit: Fit,
+    push: Push,
+    watch: Watch,
+    forecasts: Float[np.ndarray, "n 3"],
+) -> int:
+    """Keep each observation from `begin` on, fit to the history if it is to be, and add g² to Z.
+
+    If there is room for them, write what was expected before a reward was learned, and the units of rewards
+    after it.
+
+    Return where the history had no room, or n, or what comes after an observation that set off the
+    alarm. What training moves is the walk, which may be the network itself; see `replay`.
+    """
+    trained = Net(walk.theta, net.start, walk.ages, walk.clock, net.features, net.scale, net.biased)
+    h = np.empty_like(net.theta.biases)
+    delta = np.empty_like(h)
+    rows, rewards, slots, listed, is_fitted, keys, weights = arrivals
+    for i in range(begin, slots.shape[0]):
+        if not keep_one(past, sizes, rows, i, rewards[i], slots[i], listed):
+            return i
+        f = expect_one(net, past.rows, slots[i], fit.mean)
+        if notice_one(watch, rewards[i], fit.centre + f / fit.gain, fit.alarm):
+            return i + 1
+        if fit.is_standardised:
+            fit = in_units_of(fit, watch)
+        if forecasts.shape[0] > 0:
+            forecasts[i, 0], forecasts[i, 1], forecasts[i, 2] = f, fit.centre, fit.gain
+        if is_fitted[i]:
+            replay_one(trained, past, sizes, fit, keys[i], weights[i], net.theta)
+        if push.weight > 0.0:
+            add_gradient(net, past.rows, slots[i], push.weight, h, delta, push.D)
+    return slots.shape[0]

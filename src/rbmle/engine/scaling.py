@@ -25,7 +25,7 @@ HALF = 0.5  # squared length of the constants of a row, and the mean one of the 
 
 @kernel
 def plain_values(values: Float[np.ndarray, " features"]) -> None:
-    """Put arcsinh(x) in the place of each number, and 1 in that of each indicator."""
+    """Replace each number x by arcsinh(x), and each indicator by 1."""
     for i in range(len(values)):
         values[i] = 1.0 if math.isnan(values[i]) else math.asinh(values[i])
 
@@ -39,7 +39,7 @@ def scaled_values(
     is_learning: bool,
     values: Float[np.ndarray, " features"],
 ) -> None:
-    """Put √(n/(n + ENOUGH)) · arcsinh((x − mean)/deviation) in the place of a number that came n times.
+    """Replace a number that came n times by √(n/(n + ENOUGH)) · arcsinh((x − mean)/deviation).
 
     An indicator has 1 for the arcsinh. The first group of a call is its context's, and the next
     `sizes[call]` are its actions'. If it is learning, the features of a call are taken in before the call
@@ -56,7 +56,7 @@ def scaled_values(
                 if hashes[i] != 0:
                     _take_in(scales, hashes[i], values[i])
         for i in range(first, end):
-            values[i] = _scaled(scales, hashes[i], values[i])
+            values[i] = _scale_number(scales, hashes[i], values[i])
         first = end
 
 
@@ -99,7 +99,7 @@ def _take_in(scales: Scales, name: int, x: float) -> None:
 
 
 @in_order
-def _scaled(scales: Scales, name: int, x: float) -> float:
+def _scale_number(scales: Scales, name: int, x: float) -> float:
     """Return a feature as the network sees it; 0 if nothing tells a number from those before."""
     if name == 0:
         return 1.0
@@ -121,7 +121,7 @@ def standardised_rows(rows: Rows, moments: Moments, is_learning: bool) -> Rows:
     """Return rows of which each is standardised as if it had been seen beside those of the moments.
 
     They have a constant as one feature more. If it is learning, the moments take in each row after it was
-    standardised. Rows that follow each other over the same entries stay so. See `_standardised`.
+    standardised. Rows that follow each other over the same entries stay so. See `_standardise`.
     """
     n, features = len(rows.starts), len(moments.counts)
     starts, lengths = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -138,18 +138,20 @@ def standardised_rows(rows: Rows, moments: Moments, is_learning: bool) -> Rows:
             usually, share = _usual(moments, usual)
         if used + length + usually + 1 > len(values):
             room = 2 * len(values) + length + usually + 1
-            indices, values = _enlarged(indices, room), _enlarged(values, room)
-        own = rows.indices[begin : begin + length], rows.values[begin : begin + length]
+            indices, values = _enlarge(indices, room), _enlarge(values, room)
+        entries = rows.indices[begin : begin + length], rows.values[begin : begin + length]
         starts[i] = used
-        used = _standardised(own, moments, usual[:usually], share, is_there, used, indices, values)
+        used = _standardise(
+            entries, moments, usual[:usually], share, is_there, used, indices, values
+        )
         lengths[i] = used - starts[i]
         if is_learning:
-            _see(own, moments)
+            _see(entries, moments)
     return Rows(starts, lengths, rows.blocks, indices[:used], values[:used])
 
 
 @part
-def _enlarged(array: np.ndarray, size: int) -> np.ndarray:
+def _enlarge(array: np.ndarray, size: int) -> np.ndarray:
     """Return a longer array that begins with this one."""
     longer = np.empty(size, array.dtype)
     longer[: len(array)] = array
@@ -163,16 +165,16 @@ def _usual(moments: Moments, usual: np.ndarray) -> tuple[int, float]:
     Return their number, and the mean squared length of what is standardised, if all features of one more
     row are 0.
     """
-    rows, found, share = moments.rows[0] + 1.0, 0, 0.0
+    rows, count, share = moments.rows[0] + 1.0, 0, 0.0
     for j in range(len(moments.counts)):
         often = moments.counts[j] / rows
         if _is_centred(often, moments.means[j], moments.variances[j]):
-            usual[found] = j
-            found += 1
+            usual[count] = j
+            count += 1
             share += 1.0
         else:
             share += often
-    return found, share
+    return count, share
 
 
 @inlined
@@ -191,9 +193,9 @@ def _with(moments: Moments, j: int, x: float) -> tuple[float, float, float]:
 
 
 @in_order
-def _see(own: tuple[np.ndarray, np.ndarray], moments: Moments) -> None:
+def _see(entries: tuple[np.ndarray, np.ndarray], moments: Moments) -> None:
     """Take in a row."""
-    indices, values = own
+    indices, values = entries
     moments.rows[0] += 1.0
     for k in range(len(indices)):
         j = indices[k]
@@ -202,8 +204,8 @@ def _see(own: tuple[np.ndarray, np.ndarray], moments: Moments) -> None:
 
 
 @in_order
-def _standardised(
-    own: tuple[np.ndarray, np.ndarray],
+def _standardise(
+    entries: tuple[np.ndarray, np.ndarray],
     moments: Moments,
     usual: np.ndarray,
     share: float,
@@ -221,7 +223,7 @@ def _standardised(
 
     The last two are cut off at `FARTHEST`, and scaled together so that their mean squared length is ½.
     """
-    at, xs = own
+    at, xs = entries
     rows, constants = moments.rows[0] + 1.0, 1
     for k in range(len(at)):
         j = at[k]
@@ -244,14 +246,14 @@ def _standardised(
             if is_there[j]:
                 continue
             often = moments.counts[j] / rows
-            z = scale * _centred(0.0, often, moments.means[j], moments.variances[j])
+            z = scale * _centre(0.0, often, moments.means[j], moments.variances[j])
         else:
             j, x = at[k], xs[k]
             k += 1
             count, mean, variance = _with(moments, j, x)
             often = count / rows
             if _is_centred(often, mean, variance):
-                z = scale * _centred(x, often, mean, variance)
+                z = scale * _centre(x, often, mean, variance)
             elif variance > CONSTANT * mean * mean:
                 z = scale * _cut(x / math.sqrt(variance + mean * mean))
             else:
@@ -266,7 +268,7 @@ def _standardised(
 
 
 @inlined
-def _centred(x: float, often: float, mean: float, variance: float) -> float:
+def _centre(x: float, often: float, mean: float, variance: float) -> float:
     """Return how many deviations a number is from its mean, the rows in which it is 0 included."""
     deviation = math.sqrt(often * (variance + (1.0 - often) * mean * mean))
     return _cut((x - often * mean) / deviation)

@@ -8,7 +8,14 @@ import numpy as np
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Encoding
-from rbmle.environments.base import Environment, Round, delay_of, shown_of
+from rbmle.environments.base import (
+    Environment,
+    Round,
+    delay_of,
+    load_data,
+    notice_of,
+    shown_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,37 +68,38 @@ class Altered:
 
     @property
     def arms(self) -> int:
-        """Return K."""
         return self.world.arms
 
     @property
     def features(self) -> int:
-        """Return d."""
         return self.world.features
 
     @property
     def encoding(self) -> Encoding:
-        """Return how arms see features."""
         return self.world.encoding
 
     @property
     def delay(self) -> int:
-        """Return how many rounds are decided before a reward is known."""
         return delay_of(self.world)
 
     @property
     def shown(self) -> int:
-        """Return how many arms are played in a round."""
         return shown_of(self.world)
 
     @property
     def rows(self) -> int | None:
-        """Return how many rounds there are before a context comes again."""
         return self.world.rows
 
     @property
+    def notice(self) -> str:
+        return notice_of(self.world)
+
+    def load_data(self) -> "Altered":
+        """Return the problem with the data of its world in memory."""
+        return replace(self, world=load_data(self.world))
+
+    @property
     def settings(self) -> dict[str, Any]:
-        """Return those of the world, and what is done to it."""
         settings = dict(self.world.settings)
         changes = [*settings.pop("changes", []), asdict(self.change)]
         return {**settings, "name": settings["name"] + self.suffix, "changes": changes}
@@ -115,5 +123,4 @@ class Altered:
         )
 
     def _stream(self, what: str, t: int, seed: int) -> np.random.Generator:
-        """Return random numbers that no world, and no other change, draws from."""
         return generator(seed, Purpose.ENVIRONMENT, f"{what}{self.suffix}/{t}")

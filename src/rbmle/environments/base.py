@@ -33,9 +33,11 @@ class LoggedRounds(NamedTuple):
 class Environment(Protocol):
     """A problem: its rounds are a function of (t, seed).
 
-    Three members are optional. `delay` is the number of rounds that are decided before the reward of a round
+    Some members are optional. `delay` is the number of rounds that are decided before the reward of a round
     is known. `shown` is how many arms are played in a round, as a list, each with a reward of its own.
-    `log(seed)` returns the `LoggedRounds` that are learned before the first round, or None.
+    `log(seed)` returns the `LoggedRounds` that are learned before the first round, or None. `load_data()`
+    returns the same problem with its data in memory; a trial calls it once, before its first round. `notice` is
+    a line on how a user's file was read.
     """
 
     @property
@@ -76,6 +78,16 @@ def delay_of(world: Environment) -> int:
 def shown_of(world: Environment) -> int:
     """Return how many arms are played in a round; 1 unless it says so."""
     return int(getattr(world, "shown", 1))
+
+
+def notice_of(world: Environment) -> str:
+    """Return how a user's file was read, in one line; empty for other problems."""
+    return str(getattr(world, "notice", ""))
+
+
+def load_data(world: Environment) -> Environment:
+    """Return a problem with its data in memory, if it has any to load."""
+    return world.load_data() if hasattr(world, "load_data") else world
 
 
 def log_of(world: Environment, seed: int) -> LoggedRounds | None:

@@ -1,9 +1,9 @@
 """Classification as a bandit, as in the paper's appendix F: reward 1 for the right class, else 0."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float32
@@ -26,11 +26,17 @@ class Classification:
     drop: tuple[str, ...] = ()  # columns to leave out, for a path
     preprocessing: str = "standard"
     data_dir: Path | None = field(default=None, compare=False)
+    loaded: Dataset | None = field(default=None, compare=False, repr=False)
+    encoding: ClassVar = Encoding.DISJOINT  # all arms share a row
+
+    def load_data(self) -> "Classification":
+        """Return the problem with its data in memory, so that no round looks for them."""
+        return replace(self, loaded=self.data)
 
     @property
     def data(self) -> Dataset:
-        """Return the rows and labels, loaded once in a process."""
-        return load(
+        """Return the rows and labels; those that were read last are kept in the process."""
+        return self.loaded or load(
             self.dataset,
             target=self.target,
             drop=self.drop,
@@ -40,22 +46,14 @@ class Classification:
 
     @property
     def arms(self) -> int:
-        """Return the number of classes."""
         return self.data.classes
 
     @property
     def features(self) -> int:
-        """Return the number of features."""
         return int(self.data.X.shape[1])
 
     @property
-    def encoding(self) -> Encoding:
-        """Return DISJOINT: all arms share a row."""
-        return Encoding.DISJOINT
-
-    @property
     def rows(self) -> int:
-        """Return how many rounds there are before a row comes again."""
         return len(self.data.labels)
 
     @property
@@ -66,7 +64,6 @@ class Classification:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the data by what is in them, and how they are prepared."""
         data = self.data
         return {
             "name": data.name,
@@ -80,14 +77,12 @@ class Classification:
 
     @property
     def notice(self) -> str:
-        """Return how a user's file was read, in one line; nothing for a dataset of the registry."""
         return "" if self.data.reading is None else self.data.reading.notice
 
     def round(self, t: int, seed: int) -> Round:
-        """Return the row of round t, and a reward for each arm."""
         data = self.data
         row = _order(len(data.labels), seed)[t % len(data.labels)]
-        X = data.X if data.frame is None else _fitted(self, data.content, seed)
+        X = data.X if data.frame is None else _fit_online(self, data.content, seed)
         rewards = np.zeros(data.classes)
         rewards[data.labels[row]] = 1.0
         return Round(x=X[row], rewards=rewards, means=rewards)
@@ -95,12 +90,13 @@ class Classification:
 
 @lru_cache(maxsize=8)
 def _order(rows: int, seed: int) -> np.ndarray:
-    """Return the order of the rows."""
     return generator(seed, Purpose.ENVIRONMENT, 0).permutation(rows)
 
 
 @lru_cache(maxsize=2)
-def _fitted(world: Classification, content: str, seed: int) -> Float32[np.ndarray, "rows features"]:
+def _fit_online(
+    world: Classification, content: str, seed: int
+) -> Float32[np.ndarray, "rows features"]:
     """Return the rows, prepared by what came before them in the order of a seed."""
     data = world.data
     X = online(data.frame, _order(len(data.labels), seed))

@@ -8,17 +8,18 @@ by the share of the gap between uniform play and the oracle that it closes.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from rbmle.core.checks import no_such
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.types import Encoding
 from rbmle.environments.base import LoggedRounds, Round
-from rbmle.environments.everyday_families import DEVELOPMENT, REPORTED, Family, Play, Rounds
+from rbmle.environments.everyday_families import DEVELOPMENT, REPORTED, EverydayFamily, Play, Rounds
 
-FAMILIES: dict[str, Family] = DEVELOPMENT | REPORTED
+FAMILIES: dict[str, EverydayFamily] = DEVELOPMENT | REPORTED
 BLOCK = 250  # rounds that are drawn at a time
 
 
@@ -44,44 +45,37 @@ class Everyday:
 
     family: str  # a name of FAMILIES
     late: int | None = None  # rounds after which a reward is known; None: as many as in the family
+    rows: ClassVar = None  # no round comes again
 
     def __post_init__(self) -> None:
         """Raise SettingError for an unknown family, or a negative delay."""
         if self.family not in FAMILIES:
-            raise SettingError(
-                f"there is no everyday family {self.family!r}; there are {', '.join(FAMILIES)}"
-            )
+            raise SettingError(no_such("everyday family", self.family, FAMILIES))
         if self.late is not None and self.late < 0:
             raise SettingError(f"`late` must be at least 0 rounds, got {self.late}")
 
     @property
     def name(self) -> str:
-        """Return the name on the command line and in tables."""
         return f"everyday-{self.family}"
 
     @property
     def arms(self) -> int:
-        """Return K."""
         return FAMILIES[self.family].arms
 
     @property
     def features(self) -> int:
-        """Return d."""
         return FAMILIES[self.family].features
 
     @property
     def encoding(self) -> Encoding:
-        """Return how arms see features."""
         return FAMILIES[self.family].encoding
 
     @property
     def delay(self) -> int:
-        """Return how many rounds are decided before a reward is known."""
         return FAMILIES[self.family].delay if self.late is None else self.late
 
     @property
     def shown(self) -> int:
-        """Return how many arms are played in a round."""
         return FAMILIES[self.family].shown
 
     @property
@@ -90,13 +84,7 @@ class Everyday:
         return self.family in REPORTED
 
     @property
-    def rows(self) -> None:
-        """Return None: no round comes again."""
-        return
-
-    @property
     def settings(self) -> dict[str, Any]:
-        """Return all but the seed."""
         return {
             "name": self.name,
             "family": self.family,
@@ -106,7 +94,6 @@ class Everyday:
         }
 
     def round(self, t: int, seed: int) -> Round:
-        """Return the context of round t, and a reward for each arm."""
         X, rewards, means = _block(self.family, seed, t // BLOCK)
         at = t % BLOCK
         return Round(x=X[at], rewards=rewards[at], means=means[at])
@@ -156,7 +143,6 @@ def gap_closed(regret: float, uniform: float) -> float:
 
 @lru_cache(maxsize=16)
 def _problem(family: str, seed: int) -> Play:
-    """Return the problem that a seed draws."""
     arms, features, draw, *_ = FAMILIES[family]
     return draw(arms, features - 1, generator(seed, Purpose.ENVIRONMENT, f"{family}/hidden"))
 

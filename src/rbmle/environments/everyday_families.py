@@ -23,7 +23,7 @@ Rounds = tuple[Rows, Rows, Rows]  # contexts, rewards and means
 Play = Callable[[Int[np.ndarray, " n"], Rng], Rounds]  # of some rounds t, in order
 
 
-class Family(NamedTuple):
+class EverydayFamily(NamedTuple):
     """A kind of problem: its size, and how to draw one of it."""
 
     arms: int
@@ -45,12 +45,7 @@ def _clicks(arms: int, features: int, rng: Rng) -> Play:
     """Clicks of 3 to 15 % in most contexts; the log-odds are linear in the features."""
     W = _weights(rng, arms, features, 0.75)
     level = rng.normal(-2.7, 0.12, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, _logistic(level + X @ W.T), rng)
-
-    return play
+    return _linear_clicks(level, W)
 
 
 def _segments(arms: int, features: int, rng: Rng) -> Play:
@@ -83,25 +78,13 @@ def _euros(arms: int, features: int, rng: Rng) -> Play:
 def _offset_linear(arms: int, features: int, rng: Rng) -> Play:
     """Amounts around 250 that are linear in the features, with as much noise as signal."""
     W = _weights(rng, arms, features, 10.0)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        means = 250.0 + X @ W.T
-        return X, rng.normal(means, 15.0), means
-
-    return play
+    return _noisy(features, lambda X: 250.0 + X @ W.T, 15.0)
 
 
 def _offset_nonlinear(arms: int, features: int, rng: Rng) -> Play:
     """Amounts around 250 by a random network of the features."""
-    hidden, W = _hidden(rng, 6, features), rng.normal(size=(arms, 6)) * 12.0 / 6**0.5
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        means = 250.0 + hidden(X) @ W.T
-        return X, rng.normal(means, 15.0), means
-
-    return play
+    hidden, W = _hidden_layer(rng, 6, features), rng.normal(size=(arms, 6)) * 12.0 / 6**0.5
+    return _noisy(features, lambda X: 250.0 + hidden(X) @ W.T, 15.0)
 
 
 def _ratings(arms: int, features: int, rng: Rng) -> Play:
@@ -137,12 +120,7 @@ def _many_arms(arms: int, features: int, rng: Rng) -> Play:
     """Clicks on one of fifty offers, for visitors of whom a few numbers are known."""
     W = _weights(rng, arms, features, 0.7)
     level = rng.normal(-1.8, 0.6, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, _logistic(level + X @ W.T), rng)
-
-    return play
+    return _linear_clicks(level, W)
 
 
 def _sparse(arms: int, features: int, rng: Rng) -> Play:
@@ -164,33 +142,23 @@ def _weak(arms: int, features: int, rng: Rng) -> Play:
     """Three versions of a page, one a little better for all, with a small effect of the context."""
     W = _weights(rng, arms, features, 0.3)
     level = rng.permutation(np.linspace(-2.2, -1.7, arms))
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, _logistic(level + X @ W.T), rng)
-
-    return play
+    return _linear_clicks(level, W)
 
 
 def _lists(arms: int, features: int, rng: Rng) -> Play:
     """Clicks on each of the three offers of a list, out of fifteen offers."""
     W = _weights(rng, arms, features, 0.8)
     level = rng.normal(-2.0, 0.4, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, _logistic(level + X @ W.T), rng)
-
-    return play
+    return _linear_clicks(level, W)
 
 
 def _flips(arms: int, features: int, rng: Rng) -> Play:
     """The class of a context by a random network, with a fifth of the labels replaced."""
-    hidden, W = _hidden(rng, 8, features), rng.normal(size=(arms, 8))
+    hidden, W = _hidden_layer(rng, 8, features), rng.normal(size=(arms, 8))
 
     def play(t: np.ndarray, rng: Rng) -> Rounds:
         X = rng.normal(size=(len(t), features))
-        return _labelled(X, (hidden(X) @ W.T).argmax(axis=1), arms, 0.2, rng)
+        return _label_rounds(X, (hidden(X) @ W.T).argmax(axis=1), arms, 0.2, rng)
 
     return play
 
@@ -199,36 +167,22 @@ def _xor(arms: int, features: int, rng: Rng) -> Play:
     """Coins by the exclusive or of two signs among the features: no feature alone says anything."""
     first, second = rng.choice(features, 2, replace=False)
     rates = rng.uniform(0.15, 0.6, (2, arms))
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, rates[((X[:, first] > 0) ^ (X[:, second] > 0)).astype(np.int64)], rng)
-
-    return play
+    return _coin_play(
+        features, lambda X: rates[((X[:, first] > 0) ^ (X[:, second] > 0)).astype(np.int64)]
+    )
 
 
 def _wide(arms: int, features: int, rng: Rng) -> Play:
     """Gains that are linear in fifty features, with twice as much noise as signal."""
     W = _weights(rng, arms, features, 1.0)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        means = X @ W.T
-        return X, rng.normal(means, 2.0), means
-
-    return play
+    return _noisy(features, lambda X: X @ W.T, 2.0)
 
 
 def _tiny(arms: int, features: int, rng: Rng) -> Play:
     """Five hundred coins in all, four arms."""
     W = _weights(rng, arms, features, 1.2)
     level = rng.normal(-0.8, 0.5, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, _logistic(level + X @ W.T), rng)
-
-    return play
+    return _linear_clicks(level, W)
 
 
 def _raw(arms: int, features: int, rng: Rng) -> Play:
@@ -274,25 +228,17 @@ def _ads(arms: int, features: int, rng: Rng) -> Play:
 
 def _audiences(arms: int, features: int, rng: Rng) -> Play:
     """Clicks of 2 to 20 %; the log-odds are a random network of the features."""
-    hidden, W = _hidden(rng, 5, features), rng.normal(size=(arms, 5)) * 0.9 / 5**0.5
+    hidden, W = _hidden_layer(rng, 5, features), rng.normal(size=(arms, 5)) * 0.9 / 5**0.5
     level = rng.normal(-2.6, 0.2, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, _logistic(level + hidden(X) @ W.T), rng)
-
-    return play
+    return _coin_play(features, lambda X: _logistic(level + hidden(X) @ W.T))
 
 
 def _imported(arms: int, features: int, rng: Rng) -> Play:
     """Sign-ups: the log has 4,000 rounds of an old rule that seldom tried anything else."""
     W, level = _weights(rng, arms, features, 0.8), rng.normal(-2.2, 0.4, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, _logistic(level + X @ W.T + 0.5 * np.abs(X[:, :1]) * W[:, 0]), rng)
-
-    return play
+    return _coin_play(
+        features, lambda X: _logistic(level + X @ W.T + 0.5 * np.abs(X[:, :1]) * W[:, 0])
+    )
 
 
 def _prices(arms: int, features: int, rng: Rng) -> Play:
@@ -330,13 +276,7 @@ def _baskets(arms: int, features: int, rng: Rng) -> Play:
 def _meters(arms: int, features: int, rng: Rng) -> Play:
     """Amounts around 1,000 that are linear in the features, with twice as much noise as signal."""
     W, level = _weights(rng, arms, features, 20.0), rng.normal(1000.0, 8.0, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        means = level + X @ W.T
-        return X, rng.normal(means, 40.0), means
-
-    return play
+    return _noisy(features, lambda X: level + X @ W.T, 40.0)
 
 
 def _doses(arms: int, features: int, rng: Rng) -> Play:
@@ -344,13 +284,11 @@ def _doses(arms: int, features: int, rng: Rng) -> Play:
     w, scale = rng.normal(size=features), rng.uniform(8.0, 14.0)
     w *= 1.2 / np.linalg.norm(w)
     doses = np.linspace(-2.0, 2.0, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        means = 400.0 - scale * (X @ w + 0.3 * X[:, 0] * X[:, 1] - doses[:, None]).T ** 2
-        return X, rng.normal(means, 25.0), means
-
-    return play
+    return _noisy(
+        features,
+        lambda X: 400.0 - scale * (X @ w + 0.3 * X[:, 0] * X[:, 1] - doses[:, None]).T ** 2,
+        25.0,
+    )
 
 
 def _reviews(arms: int, features: int, rng: Rng) -> Play:
@@ -431,12 +369,7 @@ def _catalogue(arms: int, features: int, rng: Rng) -> Play:
 def _late(arms: int, features: int, rng: Rng) -> Play:
     """Renewals that are known five hundred rounds later; regions of the context have their own arm."""
     A, rates = rng.normal(size=(3, features)) / features**0.5, rng.uniform(0.1, 0.6, (8, arms))
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, rates[(X @ A.T > 0) @ np.array([1, 2, 4])], rng)
-
-    return play
+    return _coin_play(features, lambda X: rates[(X @ A.T > 0) @ np.array([1, 2, 4])])
 
 
 def _hundred(arms: int, features: int, rng: Rng) -> Play:
@@ -444,12 +377,7 @@ def _hundred(arms: int, features: int, rng: Rng) -> Play:
     kinds = rng.normal(size=(10, features)) * 0.8 / features**0.5
     W = kinds[rng.integers(10, size=arms)] + _weights(rng, arms, features, 0.4)
     level = rng.normal(-2.0, 0.5, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        return _coins(X, _logistic(level + X @ W.T), rng)
-
-    return play
+    return _linear_clicks(level, W)
 
 
 def _one_hot(arms: int, features: int, rng: Rng) -> Play:
@@ -470,7 +398,7 @@ def _one_hot(arms: int, features: int, rng: Rng) -> Play:
 
 def _playlist(arms: int, features: int, rng: Rng) -> Play:
     """Minutes for which each of four songs of a list is heard, out of twenty songs."""
-    hidden, W = _hidden(rng, 4, features), rng.normal(size=(arms, 4)) * 0.6 / 2
+    hidden, W = _hidden_layer(rng, 4, features), rng.normal(size=(arms, 4)) * 0.6 / 2
     V, level = _weights(rng, arms, features, 0.4), rng.normal(0.5, 0.2, arms)
 
     def play(t: np.ndarray, rng: Rng) -> Rounds:
@@ -489,7 +417,7 @@ def _mislabelled(arms: int, features: int, rng: Rng) -> Play:
         at = rng.integers(3 * arms, size=len(t))
         X = centres[at] + rng.normal(size=(len(t), features)) * 0.6
         nearest = (X @ centres.T - (centres**2).sum(axis=1) / 2).argmax(axis=1)
-        return _labelled(X, nearest % arms, arms, 0.25, rng)
+        return _label_rounds(X, nearest % arms, arms, 0.25, rng)
 
     return play
 
@@ -512,13 +440,7 @@ def _survey(arms: int, features: int, rng: Rng) -> Play:
 def _pilot(arms: int, features: int, rng: Rng) -> Play:
     """Five hundred patients in all, three treatments; outcomes with more noise than signal."""
     W, level = _weights(rng, arms, features, 0.8), rng.normal(0, 0.3, arms)
-
-    def play(t: np.ndarray, rng: Rng) -> Rounds:
-        X = rng.normal(size=(len(t), features))
-        means = level + X @ W.T
-        return X, rng.normal(means, 1.5), means
-
-    return play
+    return _noisy(features, lambda X: level + X @ W.T, 1.5)
 
 
 def _combos(arms: int, features: int, rng: Rng) -> Play:
@@ -546,48 +468,48 @@ def _accounts(arms: int, features: int, rng: Rng) -> Play:
     return play
 
 
-DEVELOPMENT: dict[str, Family] = {
-    "clicks": Family(12, 17, _clicks, rounds=6000),
-    "segments": Family(12, 17, _segments),
-    "warm-start": Family(10, 15, _clicks, logged=4000, rounds=2000),
-    "euros": Family(5, 11, _euros, (0, math.inf), rounds=8000),
-    "offset-linear": Family(12, 17, _offset_linear, ANY),
-    "offset-nonlinear": Family(12, 17, _offset_nonlinear, ANY),
-    "ratings": Family(12, 17, _ratings, (1, 5)),
-    "costs": Family(12, 17, _costs, (-math.inf, 0)),
-    "many-arms": Family(50, 9, _many_arms),
-    "sparse": Family(8, 201, _sparse),
-    "weak": Family(3, 9, _weak),
-    "lists": Family(15, 11, _lists, shown=3, rounds=2000),
-    "flips": Family(6, 13, _flips),
-    "xor": Family(4, 9, _xor),
-    "wide": Family(5, 51, _wide, ANY),
-    "tiny": Family(4, 7, _tiny, rounds=500),
-    "raw": Family(6, 11, _raw),
-    "articles": Family(20, 13, _articles, encoding=Encoding.PER_ARM),
+DEVELOPMENT: dict[str, EverydayFamily] = {
+    "clicks": EverydayFamily(12, 17, _clicks, rounds=6000),
+    "segments": EverydayFamily(12, 17, _segments),
+    "warm-start": EverydayFamily(10, 15, _clicks, logged=4000, rounds=2000),
+    "euros": EverydayFamily(5, 11, _euros, (0, math.inf), rounds=8000),
+    "offset-linear": EverydayFamily(12, 17, _offset_linear, ANY),
+    "offset-nonlinear": EverydayFamily(12, 17, _offset_nonlinear, ANY),
+    "ratings": EverydayFamily(12, 17, _ratings, (1, 5)),
+    "costs": EverydayFamily(12, 17, _costs, (-math.inf, 0)),
+    "many-arms": EverydayFamily(50, 9, _many_arms),
+    "sparse": EverydayFamily(8, 201, _sparse),
+    "weak": EverydayFamily(3, 9, _weak),
+    "lists": EverydayFamily(15, 11, _lists, shown=3, rounds=2000),
+    "flips": EverydayFamily(6, 13, _flips),
+    "xor": EverydayFamily(4, 9, _xor),
+    "wide": EverydayFamily(5, 51, _wide, ANY),
+    "tiny": EverydayFamily(4, 7, _tiny, rounds=500),
+    "raw": EverydayFamily(6, 11, _raw),
+    "articles": EverydayFamily(20, 13, _articles, encoding=Encoding.PER_ARM),
 }
-REPORTED: dict[str, Family] = {
-    "ads": Family(10, 21, _ads, rounds=6000),
-    "audiences": Family(10, 15, _audiences),
-    "imported": Family(8, 13, _imported, logged=4000, logging=0.9, rounds=2000),
-    "prices": Family(8, 11, _prices, (0, 40)),
-    "baskets": Family(6, 13, _baskets, (0, math.inf), rounds=8000),
-    "meters": Family(10, 13, _meters, ANY),
-    "doses": Family(7, 9, _doses, ANY),
-    "reviews": Family(10, 13, _reviews, (1, 5)),
-    "waiting": Family(8, 13, _waiting, (-math.inf, 0)),
-    "heavy-tails": Family(8, 13, _heavy_tails, ANY),
-    "drift": Family(8, 13, _drift),
-    "late": Family(6, 13, _late, delay=500),
-    "hundred": Family(100, 7, _hundred),
-    "catalogue": Family(40, 16, _catalogue, (0, math.inf), encoding=Encoding.PER_ARM),
-    "one-hot": Family(6, 61, _one_hot),
-    "playlist": Family(20, 11, _playlist, (0, math.inf), shown=4, rounds=2000),
-    "mislabelled": Family(5, 17, _mislabelled),
-    "survey": Family(6, 51, _survey, (0, 10)),
-    "pilot": Family(3, 9, _pilot, ANY, rounds=500),
-    "combos": Family(6, 11, _combos, ANY),
-    "accounts": Family(6, 11, _accounts, (0, math.inf)),
+REPORTED: dict[str, EverydayFamily] = {
+    "ads": EverydayFamily(10, 21, _ads, rounds=6000),
+    "audiences": EverydayFamily(10, 15, _audiences),
+    "imported": EverydayFamily(8, 13, _imported, logged=4000, logging=0.9, rounds=2000),
+    "prices": EverydayFamily(8, 11, _prices, (0, 40)),
+    "baskets": EverydayFamily(6, 13, _baskets, (0, math.inf), rounds=8000),
+    "meters": EverydayFamily(10, 13, _meters, ANY),
+    "doses": EverydayFamily(7, 9, _doses, ANY),
+    "reviews": EverydayFamily(10, 13, _reviews, (1, 5)),
+    "waiting": EverydayFamily(8, 13, _waiting, (-math.inf, 0)),
+    "heavy-tails": EverydayFamily(8, 13, _heavy_tails, ANY),
+    "drift": EverydayFamily(8, 13, _drift),
+    "late": EverydayFamily(6, 13, _late, delay=500),
+    "hundred": EverydayFamily(100, 7, _hundred),
+    "catalogue": EverydayFamily(40, 16, _catalogue, (0, math.inf), encoding=Encoding.PER_ARM),
+    "one-hot": EverydayFamily(6, 61, _one_hot),
+    "playlist": EverydayFamily(20, 11, _playlist, (0, math.inf), shown=4, rounds=2000),
+    "mislabelled": EverydayFamily(5, 17, _mislabelled),
+    "survey": EverydayFamily(6, 51, _survey, (0, 10)),
+    "pilot": EverydayFamily(3, 9, _pilot, ANY, rounds=500),
+    "combos": EverydayFamily(6, 11, _combos, ANY),
+    "accounts": EverydayFamily(6, 11, _accounts, (0, math.inf)),
 }
 
 
@@ -596,7 +518,7 @@ def _weights(rng: Rng, arms: int, features: int, size: float) -> Float[np.ndarra
     return rng.normal(size=(arms, features)) * size / features**0.5
 
 
-def _hidden(rng: Rng, units: int, features: int) -> Callable[[Rows], Rows]:
+def _hidden_layer(rng: Rng, units: int, features: int) -> Callable[[Rows], Rows]:
     """Return the hidden layer of a random network."""
     A, shift = (
         rng.normal(size=(units, features)) * 1.5 / features**0.5,
@@ -605,12 +527,38 @@ def _hidden(rng: Rng, units: int, features: int) -> Callable[[Rows], Rows]:
     return lambda X: np.tanh(2 * (X @ A.T + shift))
 
 
+def _linear_clicks(level: Rows, W: Rows) -> Play:
+    """Return coins whose log-odds are linear in standard normal features."""
+    return _coin_play(W.shape[1], lambda X: _logistic(level + X @ W.T))
+
+
+def _coin_play(features: int, chances: Callable[[Rows], Rows]) -> Play:
+    """Return coins with some chances, by standard normal features."""
+
+    def play(t: np.ndarray, rng: Rng) -> Rounds:
+        X = rng.normal(size=(len(t), features))
+        return _coins(X, chances(X), rng)
+
+    return play
+
+
+def _noisy(features: int, means_of: Callable[[Rows], Rows], deviation: float) -> Play:
+    """Return means with Gaussian noise, by standard normal features."""
+
+    def play(t: np.ndarray, rng: Rng) -> Rounds:
+        X = rng.normal(size=(len(t), features))
+        means = means_of(X)
+        return X, rng.normal(means, deviation), means
+
+    return play
+
+
 def _coins(X: Rows, chances: Rows, rng: Rng) -> Rounds:
     return X, (rng.random(chances.shape) < chances).astype(np.float64), chances
 
 
-def _labelled(X: Rows, labels: Rows, arms: int, wrong: float, rng: Rng) -> Rounds:
-    """Return rounds whose reward is 1 for the label; a share of the labels is drawn anew."""
+def _label_rounds(X: Rows, labels: Rows, arms: int, wrong: float, rng: Rng) -> Rounds:
+    """Return rounds whose reward is 1 for the label; a share of the labels is replaced at random."""
     means = (1 - wrong) * np.eye(arms)[labels] + wrong / arms
     drawn = np.where(rng.random(len(X)) < wrong, rng.integers(arms, size=len(X)), labels)
     return X, np.eye(arms)[drawn], means

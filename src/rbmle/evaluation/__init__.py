@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rbmle.evaluation.errors import EvaluationWarning as EvaluationWarning
-    from rbmle.evaluation.errors import LogFileError as LogFileError
     from rbmle.evaluation.evaluation import evaluate as evaluate
+    from rbmle.evaluation.evaluation import warm_start as warm_start
     from rbmle.evaluation.logs import TableLog as TableLog
     from rbmle.evaluation.logs import from_bandit_feedback as from_bandit_feedback
     from rbmle.evaluation.logs import open_log as open_log
@@ -17,32 +16,26 @@ if TYPE_CHECKING:
     from rbmle.evaluation.logs import write_log as write_log
     from rbmle.evaluation.results import Estimate as Estimate
     from rbmle.evaluation.results import Evaluation as Evaluation
+    from rbmle.evaluation.results import EvaluationWarning as EvaluationWarning
+    from rbmle.evaluation.results import LogFileError as LogFileError
     from rbmle.evaluation.rounds import Rounds as Rounds
     from rbmle.evaluation.sequences import ValueSequence as ValueSequence
-    from rbmle.evaluation.warm_starting import warm_start as warm_start
 
-_HOMES = {
-    "Estimate": "results",
-    "Evaluation": "results",
-    "EvaluationWarning": "errors",
-    "LogFileError": "errors",
-    "Rounds": "rounds",
-    "TableLog": "logs",
-    "ValueSequence": "sequences",
-    "evaluate": "evaluation",
-    "from_bandit_feedback": "logs",
-    "open_log": "logs",
-    "to_bandit_feedback": "logs",
-    "warm_start": "warm_starting",
-    "write_log": "logs",
+_NAMES = {
+    "evaluation": "evaluate warm_start",
+    "logs": "TableLog from_bandit_feedback open_log to_bandit_feedback write_log",
+    "results": "Estimate Evaluation EvaluationWarning LogFileError",
+    "rounds": "Rounds",
+    "sequences": "ValueSequence",
 }
-__all__ = [*_HOMES]  # noqa: PLE0604  # strings, all of them
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOMES)  # noqa: PLE0605  # strings, all of them
 
 
 def __getattr__(name: str) -> Any:
     """Load a name; raise AttributeError if there is none."""
     if name not in _HOMES:
-        raise AttributeError(f"rbmle.evaluation has no {name!r}; it has {', '.join(_HOMES)}")
+        raise AttributeError(f"rbmle.evaluation has no {name!r}; it has {', '.join(__all__)}")
     return getattr(import_module(f"rbmle.evaluation.{_HOMES[name]}"), name)
 
 

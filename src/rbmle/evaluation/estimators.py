@@ -21,12 +21,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from rbmle.core.checks import no_such
 from rbmle.core.errors import SettingError
 
 Terms = tuple[Float[np.ndarray, " rounds"], Float[np.ndarray, " rounds"]]  # N and D
 
 
-class Offered(NamedTuple):
+class OfferedArms(NamedTuple):
     """All arms of some rounds, those of a round after those of the one before."""
 
     sizes: Int[np.ndarray, " rounds"]  # arms of each round
@@ -43,8 +44,8 @@ class Judged(NamedTuple):
     weights: Float[np.ndarray, " rounds"]  # w
     predicted: Float[np.ndarray, " rounds"]  # q̂ of the played arm; 0 without a model
     expected: Float[np.ndarray, " rounds"]  # Σ_a π(a) q̂(a)
-    accepted: Bool[np.ndarray, " rounds"]  # A; all False where nobody asked
-    offered: Offered | None = None  # None: the weight that each arm would have had is not known
+    accepted: Bool[np.ndarray, " rounds"]  # A; all False unless replay is asked for
+    offered: OfferedArms | None = None  # None: the weight that each arm would have had is not known
 
 
 class Bounds(NamedTuple):
@@ -99,7 +100,6 @@ def _switch(judged: Judged, bounds: Bounds) -> Terms:
 
 
 def _with_zero(bounds: Bounds) -> float:
-    """Return how far apart rewards are, and 0."""
     return max(bounds.high, 0.0) - min(bounds.low, 0.0)
 
 
@@ -142,7 +142,5 @@ def estimators_of(names: str) -> list[Estimator]:
     )
     unknown = [name for name in wanted if name not in ESTIMATORS]
     if unknown or not wanted:
-        raise SettingError(
-            f"there is no estimator {', '.join(unknown) or names!r}; there are {', '.join(ESTIMATORS)}"
-        )
+        raise SettingError(no_such("estimator", (unknown or [names])[0], ESTIMATORS))
     return [ESTIMATORS[name] for name in dict.fromkeys(wanted)]

@@ -1,32 +1,38 @@
-"""A log, policies, and what each of them would have earned."""
+"""Judge policies on a log, or let a bandit learn from one."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rbmle.evaluation.context_propensities import ContextPropensities
-from rbmle.evaluation.errors import EvaluationWarning, LogFileError
-from rbmle.evaluation.estimators import estimators_of
-from rbmle.evaluation.judge import Judge, Watch
-from rbmle.evaluation.logs import Log, Reading, TableLog, open_log
-from rbmle.evaluation.propensities import ArmShares, Propensities
-from rbmle.evaluation.results import Evaluation
-from rbmle.evaluation.rounds import rounds_of
-from rbmle.evaluation.settings import Settings
-from rbmle.evaluation.survey import survey
-from rbmle.evaluation.targets import BASELINE, BaselineTarget
-from rbmle.policies.specification import policy_from
+import msgspec
+import numpy as np
+import pyarrow as pa
 
-Step = Callable[[str, int, int | None], object]  # what is done, rounds so far, and of how many
+from rbmle.core.bandit import Bandit
+from rbmle.core.types import Encoding
+from rbmle.evaluation.estimators import Judged, OfferedArms, estimators_of
+from rbmle.evaluation.features import Featuriser, Hashed, Vectors
+from rbmle.evaluation.judge import EvaluationSettings, Judge, Watch, survey
+from rbmle.evaluation.logs import DecisionLog, LogReading, TableLog, open_log
+from rbmle.evaluation.logs.files import ParquetLog, SpooledLog
+from rbmle.evaluation.logs.lines import objects
+from rbmle.evaluation.propensities import ArmShares, ContextPropensities, Propensities
+from rbmle.evaluation.results import Evaluation, EvaluationWarning, LogFileError
+from rbmle.evaluation.rounds import COLUMNS, LOGGED, Offer, Rounds, rounds_of
+from rbmle.evaluation.sequences import ValueSequence
+from rbmle.evaluation.targets import BASELINE, BaselineTarget, RewardModel
+from rbmle.policies.registry import policy_from
+
+Step = Callable[[str, int, int | None], object]  # the stage, rounds so far, and rounds in all
 
 
 def _unseen(what: str, done: int, of: int | None) -> None:
-    """Show nobody how far it is."""
+    """Report no progress."""
 
 
 def evaluate(
-    log: Log | str | Any,
+    log: DecisionLog | str | Any,
     policies: Mapping[str, Any] | Sequence[Any] | str,
     *,
     estimators: str = "all",
@@ -40,72 +46,160 @@ def evaluate(
     A policy is a name such as "lin-ucb:exploration=0.1", a `Policy`, a `Bandit`, which stays as it is, a
     function that returns the probabilities of all arms of some `Rounds`, or "baseline", for the baseline
     actions of a log that has them, as exports of the service do. A log is what `open_log` returns,
-    a path, a data frame or a table with its columns. Other settings are those of `Settings`. What is
+    a path, a data frame or a table with its columns. Other settings are those of `EvaluationSettings`. What is
     doubtful is told by an EvaluationWarning, too. `watch` is given the name of each policy with rounds that
     it was judged on, their times among them, and its weights there.
     """
-    how = Settings(estimators=estimators_of(estimators), **settings)
-    opened = as_log(log)
-    given = _named(policies)
-    found = survey(
-        opened,
-        Reading(skips_bad=skips_bad),
-        how.default_reward,
-        lambda rows: step("reading", rows, None),
-    )
-    if not found.baselines and any(isinstance(one, BaselineTarget) for one in given.values()):
-        raise LogFileError(
-            f"{opened.name} has no baseline actions, so `baseline` cannot be judged on it; give a log with "
-            "the column `baseline`, as Parquet files of rbmle log export, or the folder of the service"
-        )
-    read = partial(rounds_of, opened, default_reward=how.default_reward)
-    propensities: Propensities = ArmShares(shares={})
-    if found.unknown and how.propensities == "contexts":
-        propensities = ContextPropensities.learned(
-            lambda: read(Reading(skips_bad=skips_bad), has_contexts=True),
-            found.rows,
-            lambda done: step("estimating propensities", done, None),
-        )
-    elif found.unknown:
-        propensities = ArmShares.counted(read(Reading(skips_bad=skips_bad), has_contexts=False))
-    judge, reading = Judge(given, found, propensities, how, watch), Reading(skips_bad=skips_bad)
-    for rounds in read(
-        reading, has_contexts=judge.has_contexts, has_times=watch is not None, has_logged=True
-    ):
-        judge.add(rounds)
-        step("judging", judge.seen, found.rows)
-    if not judge.seen:
-        raise LogFileError(f"{opened.name} has no decision with an arm and a reward")
-    result = judge.evaluation(reading)
+    how = EvaluationSettings(estimators=estimators_of(estimators), **settings)
+    opened, targets = as_log(log), _name_policies(policies)
+    if isinstance(opened, ParquetLog | TableLog):  # they read a few columns quickly
+        result = _evaluate(opened, targets, how, skips_bad, step, watch)
+    else:
+        columns = (*COLUMNS, *LOGGED, *(() if watch is None else ("time",)))
+        with SpooledLog(opened, columns) as spooled:
+            result = _evaluate(spooled, targets, how, skips_bad, step, watch)
     for message in result.warnings:
         warnings.warn(message, EvaluationWarning, stacklevel=2)
     return result
 
 
-def as_log(given: Any) -> Log:
+def _evaluate(
+    opened: DecisionLog,
+    targets: Mapping[str, Any],
+    settings: EvaluationSettings,
+    skips_bad: bool,
+    step: Step,
+    watch: Watch | None,
+) -> Evaluation:
+    log_survey = survey(
+        opened,
+        LogReading(skips_bad=skips_bad),
+        settings.default_reward,
+        lambda rows: step("reading", rows, None),
+    )
+    if not log_survey.baselines and any(
+        isinstance(target, BaselineTarget) for target in targets.values()
+    ):
+        raise LogFileError(
+            f"{opened.name} has no baseline actions, so `baseline` cannot be judged on it; give a log with "
+            "the column `baseline`, as Parquet files of rbmle log export, or the folder of the service"
+        )
+    read = partial(rounds_of, opened, default_reward=settings.default_reward)
+    propensities: Propensities = ArmShares(shares={})
+    if log_survey.unknown and settings.propensities == "contexts":
+        propensities = ContextPropensities.fit(
+            lambda: read(LogReading(skips_bad=skips_bad), has_contexts=True),
+            log_survey.rows,
+            lambda done: step("estimating propensities", done, None),
+        )
+    elif log_survey.unknown:
+        propensities = ArmShares.fit(read(LogReading(skips_bad=skips_bad), has_contexts=False))
+    judge, reading = (
+        Judge(targets, log_survey, propensities, settings, watch),
+        LogReading(skips_bad=skips_bad),
+    )
+    for rounds in read(
+        reading, has_contexts=judge.has_contexts, has_times=watch is not None, has_logged=True
+    ):
+        judge.add(rounds)
+        step("judging", judge.seen, log_survey.rows)
+    if not judge.seen:
+        raise LogFileError(f"{opened.name} has no decision with an arm and a reward")
+    return judge.evaluation(reading)
+
+
+def as_log(log: Any) -> DecisionLog:
     """Return a log, or what is given as one."""
-    if hasattr(given, "batches"):
-        return given
-    if isinstance(given, str) or hasattr(given, "__fspath__"):
-        return open_log(given)
-    return TableLog(given)
+    if hasattr(log, "batches"):
+        return log
+    if isinstance(log, str) or hasattr(log, "__fspath__"):
+        return open_log(log)
+    return TableLog(log)
 
 
-def _named(policies: Mapping[str, Any] | Sequence[Any] | str) -> dict[str, Any]:
-    """Return policies by the names that estimates have."""
+def _name_policies(policies: Mapping[str, Any] | Sequence[Any] | str) -> dict[str, Any]:
     if isinstance(policies, str) or not isinstance(policies, Mapping | Sequence):
         policies = [policies]
     if not isinstance(policies, Mapping):
-        policies = {one if isinstance(one, str) else _name(one): one for one in policies}
-    return {name: _policy(one) for name, one in policies.items()}
+        policies = {
+            policy if isinstance(policy, str) else _name(policy): policy for policy in policies
+        }
+    return {name: _policy(policy) for name, policy in policies.items()}
 
 
-def _policy(given: Any) -> Any:
+def _policy(policy: Any) -> Any:
     """Return what a name means; what is given otherwise stays as it is."""
-    if isinstance(given, str) and given == BASELINE:
+    if isinstance(policy, str) and policy == BASELINE:
         return BaselineTarget()
-    return policy_from(given) if isinstance(given, str | type) else given
+    return policy_from(policy) if isinstance(policy, str | type) else policy
 
 
-def _name(given: Any) -> str:
-    return getattr(given, "__name__", None) or type(given).__name__
+def _name(policy: Any) -> str:
+    return getattr(policy, "__name__", None) or type(policy).__name__
+
+
+def warm_start(
+    bandit: Bandit, log: Any, *, skips_bad: bool = False, default_reward: float = 0.0
+) -> int:
+    """Let a bandit learn all decisions of a log by `Bandit.partial_fit`, and return how many.
+
+    Propensities are not needed: a model of rewards is fitted to what was played, whoever chose it. With
+    contexts per arm, the bandit sees (context, features of the arm); else the context alone, and arms of
+    the log that it does not know are added.
+    """
+    learned = 0
+    reading = LogReading(skips_bad=skips_bad)
+    for rounds in rounds_of(as_log(log), reading, has_contexts=True, default_reward=default_reward):
+        arms = [
+            rounds.offers[k].ids[place]
+            for k, place in zip(rounds.offered.tolist(), rounds.played.tolist(), strict=True)
+        ]
+        if bandit.encoding is Encoding.DISJOINT and bandit.arms is not None:
+            for arm in dict.fromkeys(arms):
+                if arm not in bandit.arms.ids:
+                    bandit.add_arm(arm)
+        bandit.partial_fit(_observed_features(bandit, rounds), arms, rounds.rewards)
+        learned += len(rounds)
+    return learned
+
+
+def _observed_features(bandit: Bandit, rounds: Rounds) -> Any:
+    assert rounds.contexts is not None
+    contexts = [msgspec.json.decode(text) for text in rounds.contexts.to_pylist()]
+    if bandit.encoding is Encoding.PER_ARM:
+        features = {k: rounds.offers[k].features for k in set(rounds.offered.tolist())}
+        pairs = zip(contexts, rounds.offered.tolist(), rounds.played.tolist(), strict=True)
+        return [
+            (objects(x), objects(msgspec.json.decode(features[k][place]))) for x, k, place in pairs
+        ]
+    if isinstance(contexts[0], list) and contexts[0] and isinstance(contexts[0][0], dict):
+        return [{name: part for item in x for name, part in item.items()} for x in contexts]
+    return contexts if isinstance(contexts[0], dict) else np.array(contexts, float)
+
+
+def warm_up() -> None:
+    """Learn two rounds whose contexts are arrays, and two whose contexts are dictionaries."""
+    _learn(Vectors(features=2), "[0.5, 1.0]")
+    _learn(Hashed(), '{"age": 31}')
+    _bet()
+
+
+def _bet() -> None:
+    ones, arms = np.ones(2), np.full(4, 0.5)
+    offered = OfferedArms(np.full(2, 2), np.array([0, 2]), arms, arms, arms)
+    for name in ("ips", "dr"):
+        ValueSequence(name, 0.0, 1.0).add(Judged(ones, ones, ones, ones, ones > 0, offered))
+
+
+def _learn(featuriser: Featuriser, context: str) -> None:
+    rounds = Rounds(
+        numbers=np.arange(2),
+        contexts=pa.array([context] * 2),
+        offers=[Offer(ids=("a", "b"), text='["a", "b"]')],
+        offered=np.zeros(2, np.int64),
+        sizes=np.full(2, 2),
+        played=np.arange(2),
+        propensities=np.full(2, 0.5),
+        rewards=np.ones(2),
+    )
+    RewardModel(featuriser, low=0.0, high=1.0).predict_then_learn(rounds, featuriser.rows(rounds))

@@ -1,7 +1,17 @@
-"""What an evaluation tells."""
+"""What an evaluation returns, and what can go wrong with it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from rbmle.core.errors import RBMLEError
+
+
+class LogFileError(RBMLEError, ValueError):
+    """A log that cannot be found or read, or that has an invalid row."""
+
+
+class EvaluationWarning(UserWarning):
+    """A number that should not be trusted as it stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +44,8 @@ class Evaluation:
 
     def __getitem__(self, key: tuple[str, str]) -> Estimate:
         """Return the estimate of (policy, estimator)."""
-        for one in self.estimates:
-            if (one.policy, one.estimator) == key:
-                return one
-        known = ", ".join(f"{one.policy} {one.estimator}" for one in self.estimates)
+        for estimate in self.estimates:
+            if (estimate.policy, estimate.estimator) == key:
+                return estimate
+        known = ", ".join(f"{estimate.policy} {estimate.estimator}" for estimate in self.estimates)
         raise KeyError(f"there is no estimate of {key}; there are {known}")

@@ -1,7 +1,7 @@
 """A batch of a log as arrays: which arms were offered, which was played, and what it paid."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int
 
+from rbmle.core.types import Contexts
 from rbmle.evaluation.logs.lines import TOLERANCE
-from rbmle.evaluation.logs.reading import Reading
-from rbmle.evaluation.logs.table import Log, LogBatch
+from rbmle.evaluation.logs.table import DecisionLog, LogBatch, LogReading
 
 PLAIN = ("actions", "arm", "propensity", "reward", "eligible")  # columns that need no features
-ALL = ("context", *PLAIN)
+COLUMNS = ("context", *PLAIN)
 LOGGED = ("probabilities", "baseline", "preferred")  # what the logging policy could have done
 
 
@@ -45,13 +45,13 @@ class Offer(msgspec.Struct, gc=False, frozen=True):
     @property
     def features(self) -> list[Any]:
         """Return the features of each arm as JSON."""
-        found = {
-            str(one.id if isinstance(one, _Action) else one): one.features
-            if isinstance(one, _Action)
+        by_id = {
+            str(action.id if isinstance(action, _Action) else action): action.features
+            if isinstance(action, _Action)
             else _NONE
-            for one in _decode(self.text)
+            for action in _decode(self.text)
         }
-        return [found[id] for id in self.ids]
+        return [by_id[id] for id in self.ids]
 
     def place(self, arm: str | None) -> int:
         """Return the place of an arm, -1 if it was not offered."""
@@ -62,6 +62,15 @@ class Offer(msgspec.Struct, gc=False, frozen=True):
 
 
 _validate = msgspec.json.Decoder(list[Any] | dict[str, Any]).decode
+
+
+@dataclass(slots=True)
+class FeatureMemo:
+    """The contexts of some rounds, made by `rbmle.evaluation.features` when they are first needed."""
+
+    reader: Any = None
+    contexts: dict[int, Contexts] = field(default_factory=dict)  # by the bits of their hashes
+    vectors: Contexts | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +93,7 @@ class Rounds:
     # places of the baseline actions, −1: not eligible, or the round has none; None: not asked for
     baselines: Int[np.ndarray, " rounds"] | None = None
     is_of_policy: Bool[np.ndarray, " rounds"] | None = None  # no apprentice; None: not asked for
+    memo: FeatureMemo = field(default_factory=FeatureMemo, repr=False, compare=False)
 
     def __len__(self) -> int:
         """Return the number of rounds."""
@@ -105,10 +115,12 @@ class Rounds:
 
     def part(self, at: slice | Int[np.ndarray, " some"]) -> "Rounds":
         """Return some of the rounds, by a slice or their places."""
-        flat = np.zeros(0, int) if self.logged is None else self._places(at)
+        flat = spans(self.starts[at], self.sizes[at])
+        contexts = {bits: every.part(flat) for bits, every in self.memo.contexts.items()}
+        vectors = None if self.memo.vectors is None else self.memo.vectors.part(at)
         return Rounds(
             numbers=self.numbers[at],
-            contexts=None if self.contexts is None else _taken(self.contexts, at),
+            contexts=None if self.contexts is None else _take_rows(self.contexts, at),
             offers=self.offers,
             offered=self.offered[at],
             sizes=self.sizes[at],
@@ -119,11 +131,8 @@ class Rounds:
             logged=None if self.logged is None else self.logged[flat],
             baselines=None if self.baselines is None else self.baselines[at],
             is_of_policy=None if self.is_of_policy is None else self.is_of_policy[at],
+            memo=FeatureMemo(contexts=contexts, vectors=vectors),
         )
-
-    def _places(self, at: slice | Int[np.ndarray, " some"]) -> Int[np.ndarray, " arms"]:
-        """Return where all arms of some rounds are."""
-        return spans(self.starts[at], self.sizes[at])
 
 
 def spans(
@@ -137,13 +146,13 @@ def spans(
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
 
 
-def _taken(column: pa.Array, at: slice | Int[np.ndarray, " some"]) -> pa.Array:
+def _take_rows(column: pa.Array, at: slice | Int[np.ndarray, " some"]) -> pa.Array:
     return column[at] if isinstance(at, slice) else column.take(pa.array(at))
 
 
 def rounds_of(
-    log: Log,
-    reading: Reading,
+    log: DecisionLog,
+    reading: LogReading,
     *,
     has_contexts: bool,
     default_reward: float,
@@ -152,22 +161,18 @@ def rounds_of(
 ) -> Iterator[Rounds]:
     """Yield the rounds of a log, a batch at a time; bad rows are told to `reading`."""
     more = (*(("time",) if has_times else ()), *(LOGGED if has_logged else ()))
-    columns = (*(ALL if has_contexts else PLAIN), *more)
+    columns = (*(COLUMNS if has_contexts else PLAIN), *more)
     for batch in log.batches(reading, columns):
-        rounds = _decoded(batch, reading, default_reward)
+        rounds = _decode_batch(batch, reading, default_reward)
         if len(rounds):
             yield rounds
 
 
-def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds:
+def _decode_batch(batch: LogBatch, reading: LogReading, default_reward: float) -> Rounds:
     """Return a batch as rounds, without those that make no sense."""
     table = batch.table
     offers, offered, faults = _offers(table)
-    arms = table["arm"].to_pylist()
-    played = np.array(
-        [offers[k].place(arm) for k, arm in zip(offered.tolist(), arms, strict=True)],
-        np.int64,
-    )
+    played = _places(table["arm"], offers, offered)
     propensities = table["propensity"].to_numpy(zero_copy_only=False)
     rewards = table["reward"].to_numpy(zero_copy_only=False)
     is_unrewarded = np.isnan(rewards)
@@ -175,13 +180,16 @@ def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds
     is_good = (played >= 0) & ~(propensities <= 0) & ~(propensities > 1) & np.isfinite(rewards)
     for row in np.flatnonzero(~is_good).tolist():
         why = faults.get(int(offered[row])) or _why(
-            arms[row], offers[offered[row]], float(propensities[row]), float(rewards[row])
+            table["arm"][row].as_py(),
+            offers[offered[row]],
+            float(propensities[row]),
+            float(rewards[row]),
         )
         reading.fault(f"{batch.unit} {batch.numbers[row]}", why)
     sizes = np.array([len(offer.ids) for offer in offers], np.int64)[offered]
     logged = baselines = is_of_policy = None
     if "probabilities" in table.schema.names:
-        logged = _logged(batch, offers, offered, sizes, played, is_good, reading)
+        logged = _logging_probabilities(batch, offers, offered, sizes, played, is_good, reading)
         baselines = _baselines(table, offers, offered)
         is_of_policy = np.asarray(pc.is_null(table["preferred"]))
     contexts = _contexts(table, batch, is_good, reading)
@@ -204,14 +212,14 @@ def _decoded(batch: LogBatch, reading: Reading, default_reward: float) -> Rounds
     )
 
 
-def _logged(
+def _logging_probabilities(
     batch: LogBatch,
     offers: list[Offer],
     offered: Int[np.ndarray, " rounds"],
     sizes: Int[np.ndarray, " rounds"],
     played: Int[np.ndarray, " rounds"],
     is_good: Bool[np.ndarray, " rounds"],
-    reading: Reading,
+    reading: LogReading,
 ) -> Float[np.ndarray, " arms"]:
     """Return the probabilities of all arms of all rounds; rows whose own do not fit are not good.
 
@@ -219,26 +227,28 @@ def _logged(
     """
     table, column = batch.table, batch.table["probabilities"]
     starts = np.cumsum(sizes) - sizes
-    found = np.full(int(sizes.sum()), np.nan)
+    chances = np.full(int(sizes.sum()), np.nan)
     propensities = table["propensity"].to_numpy(zero_copy_only=False)
     few = np.flatnonzero(is_good & (sizes <= 2) & ~np.isnan(propensities))
-    found[spans(starts[few], sizes[few])] = np.repeat(1 - propensities[few], sizes[few])
-    found[starts[few] + played[few]] = propensities[few]
+    chances[spans(starts[few], sizes[few])] = np.repeat(1 - propensities[few], sizes[few])
+    chances[starts[few] + played[few]] = propensities[few]
     lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy()
     rows = np.flatnonzero(is_good & (lengths == sizes))
     if len(rows):
         values = column.values.to_numpy(zero_copy_only=False)
         places = spans(column.offsets.to_numpy()[rows].astype(np.int64), sizes[rows])
         here = spans(starts[rows], sizes[rows])
-        found[here] = values[places]
-        _put_in_order(table["eligible"], offers, offered, rows, starts, found)
+        chances[here] = values[places]
+        _put_in_order(table["eligible"], offers, offered, rows, starts, chances)
         ends = np.cumsum(sizes[rows]) - sizes[rows]
         known = propensities[rows]
-        own = np.where(np.isnan(known), 1.0, np.abs(found[(starts + played)[rows]] / known - 1))
+        differences = np.where(
+            np.isnan(known), 1.0, np.abs(chances[(starts + played)[rows]] / known - 1)
+        )
         do_fit = (
-            (np.minimum.reduceat(found[here], ends) >= 0)
-            & (np.abs(np.add.reduceat(found[here], ends) - 1) <= TOLERANCE)
-            & ((own <= TOLERANCE) | np.isnan(known))
+            (np.minimum.reduceat(chances[here], ends) >= 0)
+            & (np.abs(np.add.reduceat(chances[here], ends) - 1) <= TOLERANCE)
+            & ((differences <= TOLERANCE) | np.isnan(known))
         )
         bad = rows[~do_fit]
     else:
@@ -251,7 +261,7 @@ def _logged(
         )
         reading.fault(f"{batch.unit} {batch.numbers[row]}", why)
         is_good[row] = False
-    return found
+    return chances
 
 
 def _put_in_order(
@@ -260,7 +270,7 @@ def _put_in_order(
     offered: Int[np.ndarray, " rounds"],
     rows: Int[np.ndarray, " some"],
     starts: Int[np.ndarray, " rounds"],
-    found: Float[np.ndarray, " arms"],
+    chances: Float[np.ndarray, " arms"],
 ) -> None:
     """Bring values from the order of `eligible` into that of the offers, which is that of the actions."""
     rows = rows[np.asarray(pc.is_valid(eligible))[rows]]
@@ -268,20 +278,20 @@ def _put_in_order(
         return
     encoded = pc.dictionary_encode(eligible.take(pa.array(rows)).flatten())
     codes = {id: code for code, id in enumerate(encoded.dictionary.to_pylist())}
-    given = encoded.indices.to_numpy()
+    stated = encoded.indices.to_numpy()
     tables = {
         k: np.array([codes.get(id, -1) for id in offers[k].ids])
         for k in np.unique(offered[rows]).tolist()
     }
     wanted = [tables[k] for k in offered[rows].tolist()]
-    if np.array_equal(given, np.concatenate(wanted)):
+    if np.array_equal(stated, np.concatenate(wanted)):
         return
     first = 0
-    for row, own in zip(rows.tolist(), wanted, strict=True):
-        part = given[first : first + len(own)].tolist()
-        first += len(own)
-        here = slice(starts[row], starts[row] + len(own))
-        found[here] = found[here][[part.index(code) for code in own.tolist()]]
+    for row, order in zip(rows.tolist(), wanted, strict=True):
+        part = stated[first : first + len(order)].tolist()
+        first += len(order)
+        here = slice(starts[row], starts[row] + len(order))
+        chances[here] = chances[here][[part.index(code) for code in order.tolist()]]
 
 
 def _baselines(
@@ -290,8 +300,18 @@ def _baselines(
     """Return the places of the baseline actions; −1: not eligible, or the row has none."""
     if table["baseline"].null_count == len(table):
         return np.full(len(table), -1, np.int64)
-    pairs = zip(offered.tolist(), table["baseline"].to_pylist(), strict=True)
-    return np.array([offers[k].place(id) for k, id in pairs], np.int64)
+    return _places(table["baseline"], offers, offered)
+
+
+def _places(
+    arms: pa.Array, offers: list[Offer], offered: Int[np.ndarray, " rounds"]
+) -> Int[np.ndarray, " rounds"]:
+    """Return the place of an arm among those of each round, −1 if it was not offered."""
+    encoded = pc.dictionary_encode(arms, null_encoding="encode")
+    ids = encoded.dictionary.to_pylist()
+    pairs, places = np.unique(offered * len(ids) + encoded.indices.to_numpy(), return_inverse=True)
+    known = [offers[pair // len(ids)].place(ids[pair % len(ids)]) for pair in pairs.tolist()]
+    return np.array(known, np.int64)[places]
 
 
 def _times(
@@ -305,7 +325,10 @@ def _times(
 
 
 def _contexts(
-    table: pa.RecordBatch, batch: LogBatch, is_good: Bool[np.ndarray, " rounds"], reading: Reading
+    table: pa.RecordBatch,
+    batch: LogBatch,
+    is_good: Bool[np.ndarray, " rounds"],
+    reading: LogReading,
 ) -> pa.Array | None:
     """Return the contexts, or None if they were not asked for; rows whose context is no JSON are not good."""
     if "context" not in table.schema.names:
@@ -333,11 +356,11 @@ def _offers(
     codes = pc.fill_null(encoded.indices, len(texts)).to_numpy().astype(np.int64)
     offers, faults = [], {}
     for code, text in enumerate([*texts, None]):
-        found = _offer(text)
-        if isinstance(found, str):
-            faults[code] = found
-            found = Offer(())
-        offers.append(found)
+        offer = _offer(text)
+        if isinstance(offer, str):
+            faults[code] = offer
+            offer = Offer(())
+        offers.append(offer)
     lengths = pc.list_value_length(table["eligible"])
     some = pc.fill_null(lengths, -1).to_numpy()
     sizes = np.array([len(offer.ids) for offer in offers])[codes]
@@ -355,7 +378,7 @@ def _offers(
 def _offer(text: str | None) -> Offer | str:
     """Return the actions of a row, or what is wrong with them."""
     try:
-        ids = [one.id for one in _decode_ids(text or "")]  # far quicker than all of it
+        ids = [action.id for action in _decode_ids(text or "")]  # far quicker than all of it
     except (msgspec.MsgspecError, UnicodeDecodeError):
         try:
             others = _decode(text or "")
@@ -364,14 +387,13 @@ def _offer(text: str | None) -> Offer | str:
                 f"the actions are {_short(text)}, but a JSON array is expected, as in "
                 f'[{{"id": "tea", "features": []}}] or ["tea"] ({error})'
             )
-        ids = [str(one.id if isinstance(one, _Action) else one) for one in others]
+        ids = [str(action.id if isinstance(action, _Action) else action) for action in others]
     if len(set(ids)) != len(ids) or not ids:
         return f"the actions are {_short(text)}, but each has an id of its own, and there is at least one"
     return Offer(tuple(ids), text or "")
 
 
 def _part(offer: Offer, eligible: tuple[str, ...]) -> Offer:
-    """Return an offer of some of the actions."""
     return Offer(tuple(id for id in offer.ids if id in eligible), offer.text)
 
 
@@ -391,7 +413,6 @@ def json_array(features: Any) -> bytes:
 
 
 def _why(arm: str | None, offer: Offer, propensity: float, reward: float) -> str:
-    """Return what is wrong with a row."""
     if arm not in offer.ids:
         ids = ", ".join(map(repr, offer.ids[:8])) or "none"
         return f"the arm is {arm!r}, but the eligible actions are {ids}"

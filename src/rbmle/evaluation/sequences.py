@@ -41,7 +41,7 @@ from scipy.optimize import brentq
 from scipy.special import gammainc, gammaln
 
 from rbmle.engine.betting import bet, bet_with_control
-from rbmle.evaluation.estimators import Judged, Offered
+from rbmle.evaluation.estimators import Judged, OfferedArms
 
 BETS = 2.0 ** np.arange(-20, 7)  # κ; 2⁻²⁰ is about the best one for 10¹² rounds
 _MIDDLE, _OCTAVES = (
@@ -55,7 +55,6 @@ OPTIMAL = 1_000.0  # Σ (ξ − ξ̂)² for which the boundary is as low as it c
 
 
 def _log_prior() -> Float[np.ndarray, " bets"]:
-    """Return log g, which falls slowly on both sides."""
     g = 1 / (1 + (np.log2(BETS / _MIDDLE) / _OCTAVES) ** 2)
     return np.log(g / g.sum())
 
@@ -79,7 +78,7 @@ class Bettors:
         self,
         rewards: Float[np.ndarray, " rounds"],
         weights: Float[np.ndarray, " rounds"],
-        offered: Offered,
+        offered: OfferedArms,
         controls: Float[np.ndarray, " arms"],
         place: int = 0,
     ) -> None:
@@ -162,7 +161,6 @@ class ValueSequence:
     def _means(
         self, weights: Float[np.ndarray, " rounds"], r: Float[np.ndarray, " rounds"]
     ) -> Float[np.ndarray, " rounds"]:
-        """Return Σ w r / Σ w over all rounds before each."""
         weighted = self._weighted + np.cumsum(weights * r)
         total = self._weights + np.cumsum(weights)
         q = np.concatenate([[self._weighted / self._weights], (weighted / total)[:-1]])

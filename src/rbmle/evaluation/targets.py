@@ -1,4 +1,4 @@
-"""What is judged: with which probability a policy would have played each arm of each round."""
+"""What is judged: the probability with which a policy would have played each arm; and the model of rewards."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -8,15 +8,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rbmle.core.bandit import Bandit
+from rbmle.core.choosing import shares
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import LimitsRewards, Policy, has
 from rbmle.core.types import Chosen, Contexts, Decision, Encoding
-from rbmle.core.weighing import shares
-from rbmle.evaluation.contexts import BITS, Featuriser, Hashed, Vectors, are_vectors
+from rbmle.engine.linear import predict_then_learn
+from rbmle.evaluation.features import BITS, Featuriser, Hashed, Vectors, vector_size
 from rbmle.evaluation.rounds import Rounds
-from rbmle.evaluation.weight_sums import SMALLEST
+from rbmle.evaluation.sums import SMALLEST
 from rbmle.features import Hashing
-from rbmle.models.ridge import Ridge
+from rbmle.models.linear import Ridge
 from rbmle.policies import Uniform
 
 BASELINE = "baseline"  # the name by which the actions of `rounds.baselines` are judged
@@ -44,7 +45,6 @@ class UniformTarget:
     has_contexts = is_learning = False
 
     def chances(self, rounds: Rounds) -> Chances:
-        """Return 1/n for each of n arms."""
         return np.repeat(1 / rounds.sizes, rounds.sizes)
 
 
@@ -54,14 +54,13 @@ class BaselineTarget:
     has_contexts = is_learning = False
 
     def chances(self, rounds: Rounds) -> Chances:
-        """Return 1 for the baseline action of each round, and 0 for the others."""
         assert rounds.baselines is not None
-        found = np.zeros(int(rounds.sizes.sum()))
-        found[rounds.starts + rounds.baselines] = 1.0
-        return found
+        chances = np.zeros(int(rounds.sizes.sum()))
+        chances[rounds.starts + rounds.baselines] = 1.0
+        return chances
 
-    def told(self, rounds: Rounds) -> Int[np.ndarray, " some"]:
-        """Return the places of rounds whose baseline action could be played; others tell nothing of it."""
+    def find_judgeable(self, rounds: Rounds) -> Int[np.ndarray, " some"]:
+        """Return the places of rounds whose baseline action could be played."""
         assert rounds.baselines is not None
         is_told = rounds.baselines >= 0
         if rounds.logged is not None:
@@ -80,13 +79,15 @@ class GivenTarget:
 
     def chances(self, rounds: Rounds) -> Chances:
         """Return what the function says, checked."""
-        found = np.asarray(self._function(rounds), float)
-        if found.shape != (int(rounds.sizes.sum()),) or not np.allclose(rounds.totals(found), 1):
+        chances = np.asarray(self._function(rounds), float)
+        if chances.shape != (int(rounds.sizes.sum()),) or not np.allclose(
+            rounds.totals(chances), 1
+        ):
             raise SettingError(
-                f"the probabilities have the shape {found.shape}, but one for each of {rounds.sizes.sum()} "
+                f"the probabilities have the shape {chances.shape}, but one for each of {rounds.sizes.sum()} "
                 "arms is expected, which sum to 1 in each round"
             )
-        return found
+        return chances
 
 
 class BanditTarget:
@@ -106,17 +107,17 @@ class BanditTarget:
         """Return its probabilities; 1 for the arm that it would play if it knows none."""
         assert rounds.contexts is not None
         texts, offered = rounds.contexts.to_pylist(), rounds.offered.tolist()
-        found = []
+        chances = []
         for number, text, k in zip(rounds.numbers.tolist(), texts, offered, strict=True):
             offer = rounds.offers[k]
             x = msgspec.json.decode(text)
             if self._bandit.encoding is Encoding.PER_ARM:
-                x = (x, [msgspec.json.decode(own) for own in offer.features])
+                x = (x, [msgspec.json.decode(features) for features in offer.features])
             elif isinstance(x, list) and len(x) == 1 and isinstance(x[0], dict):
                 (x,) = x
             decision = self._bandit.decide(x, eligible=offer.ids, id=f"evaluation-{number}")
-            found.append(_probabilities(decision))
-        return np.concatenate(found)
+            chances.append(_probabilities(decision))
+        return np.concatenate(chances)
 
 
 class PolicyTarget:
@@ -136,34 +137,37 @@ class PolicyTarget:
 
     def chances(self, rounds: Rounds) -> Chances:
         """Return π, and learn."""
-        return self.played(rounds, _every)[0]
+        return self.replay(rounds, _every)[0]
 
-    def played(self, rounds: Rounds, accept: Accept) -> tuple[Chances, Bool[np.ndarray, " rounds"]]:
+    def replay(self, rounds: Rounds, accept: Accept) -> tuple[Chances, Bool[np.ndarray, " rounds"]]:
         """Return π, and which rounds were taken; these are learned."""
-        bandit, contexts = self._begun(rounds)
+        bandit, contexts = self._start(rounds)
         names = [f"evaluation-{number}" for number in rounds.numbers.tolist()]
         sizes, starts, at = rounds.sizes.tolist(), rounds.starts.tolist(), rounds.at.tolist()
         taken = np.zeros(len(rounds), bool)
         if self.is_frozen:
-            found = [_weighed(one) for one in bandit.weigh_all(contexts, sizes, names, 0.0)]
-            for i, own in enumerate(found):
-                taken[i] = accept(i, float(own[rounds.played[i]]))
-            return np.concatenate(found), taken
-        found = []
+            chances = [
+                _probabilities_of(choice)
+                for choice in bandit.choose_many(contexts, sizes, names, 0.0)
+            ]
+            for i, probabilities in enumerate(chances):
+                taken[i] = accept(i, float(probabilities[rounds.played[i]]))
+            return np.concatenate(chances), taken
+        chances = []
         for i, name in enumerate(names):
             part = contexts.part(slice(starts[i], starts[i] + sizes[i]))
-            (chosen,) = bandit.weigh_all(part, [sizes[i]], [name], 0.0)
-            own = _weighed(chosen)
-            found.append(own)
-            if accept(i, float(own[at[i] - starts[i]])):
+            (chosen,) = bandit.choose_many(part, [sizes[i]], [name], 0.0)
+            probabilities = _probabilities_of(chosen)
+            chances.append(probabilities)
+            if accept(i, float(probabilities[at[i] - starts[i]])):
                 taken[i] = True
                 bandit.learn_all(contexts.row(at[i]), rounds.rewards[i : i + 1])
-        return np.concatenate(found), taken
+        return np.concatenate(chances), taken
 
-    def _begun(self, rounds: Rounds) -> tuple[Bandit, Contexts]:
+    def _start(self, rounds: Rounds) -> tuple[Bandit, Contexts]:
         """Return the bandit, which begins with the first rounds, and their contexts."""
         if self._bandit is None:
-            size = are_vectors(rounds)
+            size = vector_size(rounds)
             if size:
                 ids = rounds.offers[rounds.offered[0]].ids
                 bandit = Bandit(self._policy, arms=ids, features=size, seed=self._seed, draws=DRAWS)
@@ -181,34 +185,33 @@ class PolicyTarget:
         return self._bandit, self._featuriser.rows(rounds)
 
 
-def target_of(given: Any, seed: int, low: float, high: float) -> Target:
+def target_of(policy: Any, seed: int, low: float, high: float) -> Target:
     """Return what is judged; `low` and `high` are the smallest and the largest reward of the log."""
-    if isinstance(given, Bandit):
-        return BanditTarget(given)
-    if isinstance(given, BaselineTarget):
-        return given
-    if isinstance(given, Uniform):
+    if isinstance(policy, Bandit):
+        return BanditTarget(policy)
+    if isinstance(policy, BaselineTarget):
+        return policy
+    if isinstance(policy, Uniform):
         return UniformTarget()
-    if not isinstance(given, Policy):
-        if callable(given):
-            return GivenTarget(given)
-        raise SettingError(f"{given!r} cannot be judged; give a policy, a Bandit or a function")
-    if has(given, LimitsRewards):
-        least, most = given.rewards
+    if not isinstance(policy, Policy):
+        if callable(policy):
+            return GivenTarget(policy)
+        raise SettingError(f"{policy!r} cannot be judged; give a policy, a Bandit or a function")
+    if has(policy, LimitsRewards):
+        least, most = policy.rewards
         if low < least or high > most:
             raise SettingError(
-                f"{type(given).__name__} takes rewards from {least:g} to {most:g}, but those of the log are "
+                f"{type(policy).__name__} takes rewards from {least:g} to {most:g}, but those of the log are "
                 f"from {low:g} to {high:g}; scale them, or use model.likelihood=gaussian"
             )
-    return PolicyTarget(given, seed)
+    return PolicyTarget(policy, seed)
 
 
 def _every(i: int, chance: float) -> bool:
     return True
 
 
-def _weighed(chosen: Chosen) -> Chances:
-    """Return the probabilities of a round's arms."""
+def _probabilities_of(chosen: Chosen) -> Chances:
     if chosen.probabilities is not None:
         return chosen.probabilities
     return shares(chosen.indices[None])[0]
@@ -218,3 +221,41 @@ def _probabilities(decision: Decision) -> Chances:
     if decision.probabilities is not None:
         return decision.probabilities
     return shares(decision.indices[None])[0]
+
+
+RATE = 0.5
+
+
+class RewardModel:
+    """q̂(x, a), linear in the features; what it says of a round was learned from the rounds before it.
+
+    So q̂ is independent of the reward that it is compared with, as doubly robust estimates need it.
+    """
+
+    def __init__(self, featuriser: Featuriser, low: float, high: float) -> None:
+        self._featuriser, self._low, self._high = featuriser, low, high
+        self._theta, self._squares, self._scales = (self._zeros(0) for _ in range(3))
+
+    def predict_then_learn(self, rounds: Rounds, contexts: Contexts) -> Float[np.ndarray, " arms"]:
+        """Return q̂ of every arm, within what rewards can be, and learn what was paid."""
+        if (missing := self._featuriser.blocks - len(self._theta)) > 0:
+            more = self._zeros(missing)
+            more[:, -1] = (self._low + self._high) / 2
+            self._theta = np.concatenate([self._theta, more])
+            self._squares = np.concatenate([self._squares, self._zeros(missing)])
+            self._scales = np.concatenate([self._scales, self._zeros(missing)])
+        predictions = np.empty(len(contexts))
+        past = self._theta, self._squares, self._scales
+        predict_then_learn(
+            contexts.rows,
+            rounds.sizes,
+            rounds.played,
+            rounds.rewards,
+            RATE * (self._high - self._low),
+            *past,
+            predictions,
+        )
+        return np.clip(predictions, self._low, self._high)
+
+    def _zeros(self, blocks: int) -> np.ndarray:
+        return np.zeros((blocks, self._featuriser.features + 1))

@@ -1,20 +1,37 @@
-"""Which code decides a trial: rbmle's own, and the modules that a policy from outside is made of."""
+"""Which code decides a trial: rbmle's own, a policy's from outside, and the versions of libraries."""
 
 import ast
 import hashlib
 import inspect
+import platform
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import rbmle
 from rbmle.core.errors import SettingError
-from rbmle.experiments.versions import NAMES
+
+LIBRARIES = ("rbmle", "numpy", "numba", "llvmlite")
+RIVALS = {  # as imported, as installed
+    "sklearn": "scikit-learn",
+    "vowpalwabbit": "vowpalwabbit",
+    "mabwiser": "mabwiser",
+}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what decides a run's numbers; of rivals' libraries, those in use."""
+    used = [name for package, name in RIVALS.items() if package in sys.modules]
+    return {"python": platform.python_version(), "machine": platform.machine()} | {
+        name: version(name) for name in (*LIBRARIES, *used)
+    }
+
 
 # What decides, and what poses the problem; the rest shows, stores or serves.
 FOLDERS = (
@@ -23,11 +40,10 @@ FOLDERS = (
     "engine",
     "environments",
     "interop",
-    "likelihoods",
     "models",
     "policies",
 )
-FILES = ("experiments/trial.py",)
+FILES = ("experiments/trial.py", "likelihoods.py")
 DIGEST_BYTES = 8
 SHOWN = 8  # characters of a digest in a message
 
@@ -48,7 +64,6 @@ class Code:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the code as JSON."""
         return {"version": self.version, "digest": self.digest, "outside": dict(self.outside)}
 
     @staticmethod
@@ -84,7 +99,6 @@ def outside_code(*values: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield a value and all that its fields hold."""
     yield value
     if is_dataclass(value):
         for part in fields(value):
@@ -95,14 +109,13 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _kinds(part: Any) -> tuple[Any, ...]:
-    """Return where the code of a part stands: its classes, or the function that it is."""
     return (part,) if inspect.isroutine(part) or inspect.isclass(part) else type(part).__mro__
 
 
 def _is_known(module: str | None) -> bool:
     """Return whether a module is Python's own, or of a package whose version is recorded."""
     root = (module or "builtins").partition(".")[0]
-    return root in NAMES or root in sys.stdlib_module_names
+    return root in LIBRARIES or root in sys.stdlib_module_names
 
 
 @cache  # by the class: a module that is loaded again has another
@@ -144,24 +157,23 @@ def _imported(source: bytes, package: str) -> Iterator[str]:
     for node in nodes:
         match node:
             case ast.Import(names=names):
-                yield from (each.name for each in names)
+                yield from (name.name for name in names)
             case ast.ImportFrom(module=module, names=names, level=level):
                 parent = ".".join(package.split(".")[: len(package.split(".")) - level + 1])
                 whole = ".".join(filter(None, [parent if level else "", module]))
                 yield whole
-                yield from (f"{whole}.{each.name}" for each in names)
+                yield from (f"{whole}.{name.name}" for name in names)
 
 
 def _is_beside(name: str, other: str) -> bool:
     """Return whether a module is of the same package as another, or a file of the same folder."""
     if name.partition(".")[0] == other.partition(".")[0]:
         return True
-    files = [getattr(sys.modules.get(each), "__file__", None) for each in (name, other)]
+    files = [getattr(sys.modules.get(module), "__file__", None) for module in (name, other)]
     return None not in files and Path(str(files[0])).parent == Path(str(files[1])).parent
 
 
 def _digest(sources: Mapping[str, bytes]) -> str:
-    """Return the digest of named texts."""
     total = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for name in sorted(sources):
         total.update(f"{name} {len(sources[name])}\n".encode())

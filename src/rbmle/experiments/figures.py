@@ -1,7 +1,8 @@
-"""Figures of regret, of ranks and of shares; only this file and line_panels.py know matplotlib."""
+"""Figures of regret, shares and lines over time, and of numbers as dots; only this file imports matplotlib."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -9,9 +10,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.experiments.labels import clipped_top, spread
-from rbmle.experiments.ranks import Ranks
-from rbmle.experiments.styles import Style, styles
+from rbmle.experiments.measures import Measures, is_level
+from rbmle.experiments.styles import Style, family_of, styles
 from rbmle.experiments.summary import Curve, Problem, Summary, policy_title
 
 PER_ROW = 3  # panels, as in the paper's figures 1, 2 and 4
@@ -25,9 +25,10 @@ LABEL_GAP = (
     1.4 * LABEL_POINTS / 72 / (SINGLE_INCHES[1] - 0.9)
 )  # of two names, in heights of the frame
 COLUMNS = 7  # of a legend, at most
-RANKS_INCHES = (10.0, 1.4, 0.2)  # width, height without policies, and the height of each
-DOTS_INCHES = (7.6, 0.9, 0.27)  # width, height without policies, and the height of each
-CLIQUE_STEP, NAME_STEP = 0.45, 0.8  # between two bars, and between two names
+POWERS = {"0": "", "0.25": "t^{1/4}", "0.5": r"\sqrt{t}", "1": "t"}  # t^n as TeX
+DOTS_INCHES = (7.6, 0.9, 0.2)  # width, height without rows, and the height of a row
+DOT_PANEL_INCHES = 3.3  # the width of each, if there are several
+BANDS_NOTE = f"Bands, of the {BANDS} best policies of a panel: one standard deviation over seeds"
 
 
 def regret_curves(
@@ -39,6 +40,8 @@ def regret_curves(
     figure = Figure(figsize=SINGLE_INCHES, layout="constrained")
     axes = figure.subplots()
     _labelled_panel(axes, {name: _curve(runs) for name, runs in curves.items()}, title)
+    if any(len(runs) > 1 for runs in curves.values()):
+        _add_note(figure, BANDS_NOTE)
     figure.savefig(file, dpi=DOTS_PER_INCH, format="png")
 
 
@@ -73,63 +76,109 @@ def panel_figure(
         if is_single:
             _labelled_panel(axes, curves, _plain(summary.title(problem)))
         else:
-            handles = _lines(axes, curves, policies) | handles
-            _frame(axes, title)
+            handles = _draw_lines(axes, curves, policies) | handles
+            _style_frame(axes, title)
     for axes in grid[len(problems) :]:
         axes.set_axis_off()
     if not is_single:
-        _legend(figure, [handles[policy] for policy in policies if policy in handles])
+        _add_legend(figure, [handles[policy] for policy in policies if policy in handles])
+    if any(cell.std is not None for cell in summary.cells):
+        _add_note(figure, BANDS_NOTE)
+    return _save(figure, path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotRow:
+    """A number as a dot, with two standard errors, and with those that it is the mean of as small dots."""
+
+    title: str
+    colour: str
+    value: float
+    error: float = 0.0  # the standard error
+    parts: Sequence[float] | Float[np.ndarray, " parts"] = ()
+    is_filled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotPanel:
+    """Rows of dots, the best at the top; what is beyond `highest` stands at the edge, with an arrow."""
+
+    rows: Sequence[DotRow]
+    label: str  # of the axis
+    title: str = ""
+    lowest: float | None = None  # None: what the rows need
+    highest: float | None = None
+    digits: int = 2  # of the numbers at the right
+    key: Mapping[str, str] = field(default_factory=dict)  # colours, by what they mean
+
+
+def dot_figure(panels: Sequence[DotPanel], path: Path, note: str = "") -> tuple[Path, Path]:
+    """Write panels with the same rows, three side by side; return the PNG and the PDF.
+
+    `path` has no ending. Titles of rows stand at the first panel of each row of panels.
+    """
+    return _save(_draw_dots(panels, note), path)
+
+
+def dot_svg(panels: Sequence[DotPanel]) -> str:
+    """Return the same as an element of a page, which refers to nothing outside of it."""
+    return _svg(_draw_dots(panels))
+
+
+def final_panels(summary: Summary) -> list[DotPanel]:
+    """Return mean final regrets, a panel for each problem; policies tied with the best are filled."""
+    looks = styles(summary.policies)
+    panels = []
+    for problem in summary.problems:
+        cells = {policy: summary.cell(problem, policy) for policy in summary.policies}
+        played = {policy: cell for policy, cell in cells.items() if cell is not None}
+        best = min(played.values(), key=lambda cell: cell.mean)
+        rows = [
+            DotRow(
+                title=policy_title(policy),
+                colour=looks[policy].colour,
+                value=cell.mean,
+                error=(cell.std or 0.0) / len(cell.seeds) ** 0.5,
+                is_filled=is_level(cell, best, problem.horizon),
+            )
+            for policy, cell in played.items()
+        ]
+        title = _plain(summary.title(problem))
+        panels.append(DotPanel(rows=rows, label="mean final regret", title=title, digits=0))
+    return panels
+
+
+def relative_panel(ratios: Mapping[str, float], problems: int) -> DotPanel:
+    """Return regret relative to the best, a row for each title, the smallest at the top."""
+    ordered = sorted(ratios, key=lambda title: ratios[title])
+    others = [ratios[title] for title in ordered if title != policy_title(REFERENCE)]
+    families = {title: family_of(title) for title in ordered}
+    return DotPanel(
+        rows=[
+            DotRow(title=title, colour=families[title][1], value=ratios[title]) for title in ordered
+        ],
+        label=f"regret relative to the best policy of each problem, geometric mean of {problems} problems",
+        lowest=1.0,
+        highest=1.03 * max(others, default=1.0),
+        digits=3,
+        key=dict(families.values()),
+    )
+
+
+def measured_panel(measures: Measures) -> DotPanel:
+    """Return the same of measures."""
+    titles = map(policy_title, measures.policies)
+    ratios = dict(zip(titles, measures.relative.tolist(), strict=True))
+    return relative_panel(ratios, len(measures.problems))
+
+
+def _save(figure: Any, path: Path) -> tuple[Path, Path]:
     stem = path.name.removesuffix(".png").removesuffix(".pdf")
     png, pdf = path.with_name(f"{stem}.png"), path.with_name(f"{stem}.pdf")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(png, dpi=DOTS_PER_INCH)
     figure.savefig(pdf, metadata={"CreationDate": None})  # equal runs, equal files
     return png, pdf
-
-
-def rank_figure(ranks: Ranks, path: Path) -> tuple[Path, Path]:
-    """Write the critical-difference diagram of mean ranks; return the PNG and the PDF.
-
-    `path` has no ending. The best policy is at the left; a bar joins policies not told apart.
-    """
-    figure = _ranks(ranks)
-    png, pdf = path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.pdf")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(png, dpi=DOTS_PER_INCH)
-    figure.savefig(pdf, metadata={"CreationDate": None})
-    return png, pdf
-
-
-def rank_svg(ranks: Ranks) -> str:
-    """Return the critical-difference diagram as an element of a page."""
-    return _svg(_ranks(ranks))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dots:
-    """A number of each policy, made of one for each problem; the best policy comes first."""
-
-    names: tuple[str, ...]  # of styles
-    titles: tuple[str, ...]
-    means: tuple[float, ...]
-    errors: tuple[float, ...]  # standard errors of the means
-    values: tuple[Float[np.ndarray, " problems"], ...]
-    label: str
-
-
-def dot_figure(dots: Dots, path: Path) -> tuple[Path, Path]:
-    """Write a row for each policy, with its mean and its problems as dots; return the PNG and the PDF."""
-    figure = _dots(dots)
-    png, pdf = path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.pdf")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(png, dpi=DOTS_PER_INCH)
-    figure.savefig(pdf, metadata={"CreationDate": None})
-    return png, pdf
-
-
-def dot_svg(dots: Dots) -> str:
-    """Return the same as an element of a page."""
-    return _svg(_dots(dots))
 
 
 def _svg(figure: Any) -> str:
@@ -139,75 +188,73 @@ def _svg(figure: Any) -> str:
     text = StringIO()
     with mpl.rc_context({"svg.hashsalt": "rbmle"}):  # equal figures, equal text
         figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    shown = re.sub(r"<metadata>.*?</metadata>", "", text.getvalue(), flags=re.DOTALL)
+    return re.sub(r' xmlns(:\w+)?="[^"]*"', "", shown[shown.index("<svg") :])
 
 
-def _dots(dots: Dots) -> Any:
-    """Return a row for each policy, the best at the top."""
+def _draw_dots(panels: Sequence[DotPanel], note: str = "") -> Any:
+    """Return a figure of panels."""
     from matplotlib.figure import Figure
 
+    columns = min(PER_ROW, len(panels))
+    down = -(-len(panels) // columns)
     width, rest, each = DOTS_INCHES
-    figure = Figure(figsize=(width, rest + each * len(dots.names)), layout="constrained")
-    axes = figure.subplots()
-    looks = styles(dots.names)
-    rows = range(len(dots.names), 0, -1)
-    for row, name, mean, error, values in zip(
-        rows, dots.names, dots.means, dots.errors, dots.values, strict=True
-    ):
-        colour = looks[name].colour
-        axes.plot(values, np.full(len(values), row), "o", ms=3, alpha=0.35, color=colour, mew=0)
-        axes.plot([mean - 2 * error, mean + 2 * error], [row, row], lw=2.0, color=colour)
-        axes.plot(mean, row, "o", ms=8, color=colour)
-        axes.text(
-            1.02, row, f"{mean:.2f}", va="center", fontsize=9, transform=axes.get_yaxis_transform()
-        )
-    axes.set_yticks(list(rows), [_plain(title) for title in dots.titles], fontsize=9)
-    axes.set_xlabel(dots.label, fontsize=9)
-    axes.set_xlim(min(-0.02, *(float(values.min()) for values in dots.values)) - 0.02, 1.0)
+    height = (rest + each * max(len(panel.rows) for panel in panels)) * down
+    width = width if columns == 1 else DOT_PANEL_INCHES * columns + 0.8
+    figure = Figure(figsize=(width, height + 0.3 * bool(note)), layout="constrained")
+    grid = figure.subplots(down, columns, squeeze=False).flatten()
+    for place, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
+        _draw_dot_panel(axes, panel, has_names=place % columns == 0)
+    for axes in grid[len(panels) :]:
+        axes.set_axis_off()
+    if note:
+        figure.supxlabel(note, fontsize=9, color="#444444")
+    return figure
+
+
+def _draw_dot_panel(axes: Any, panel: DotPanel, has_names: bool) -> None:
+    """Draw the rows of a panel, and the numbers at its right."""
+    heights = range(len(panel.rows), 0, -1)
+    inside = axes.get_yaxis_transform()
+    for at, row in zip(heights, panel.rows, strict=True):
+        is_beyond = panel.highest is not None and row.value > panel.highest
+        fill = {"color": row.colour, "mfc": row.colour if row.is_filled else "white"}
+        axes.plot(row.parts, np.full(len(row.parts), at), "o", ms=3, alpha=0.35, mew=0, **fill)
+        if is_beyond:
+            axes.plot(0.985, at, ">", ms=7, transform=inside, clip_on=False, **fill)
+        else:
+            ends = [row.value - 2 * row.error, row.value + 2 * row.error]
+            axes.plot(ends, [at, at], lw=2.0, color=row.colour, solid_capstyle="butt")
+            axes.plot(row.value, at, "o", ms=7.5, mew=1.6, clip_on=False, zorder=3, **fill)
+        text = f"{row.value:,.{panel.digits}f}"
+        axes.text(1.02, at, text, va="center", fontsize=9, transform=inside)
+    axes.set_yticks(list(heights), [_label(row.title) for row in panel.rows], fontsize=9)
+    axes.set_ylim(0.3, len(panel.rows) + 0.7)
+    if not has_names:
+        axes.set_yticklabels([])
+    for name, tick in zip(panel.rows, axes.get_yticklabels(), strict=False):
+        tick.set_color(name.colour if panel.key else "black")
+    axes.set_title(panel.title, fontsize=11)
+    axes.set_xlabel(panel.label, fontsize=9)
+    axes.set_xlim(panel.lowest, panel.highest)
+    axes.locator_params(axis="x", nbins=5)
     axes.grid(axis="x", alpha=0.3)
+    axes.grid(axis="y", alpha=0.15)
+    axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    return figure
-
-
-def _ranks(ranks: Ranks) -> Any:
-    """Return the diagram: an axis of ranks, bars below it, and a name for each policy below these."""
-    from matplotlib.figure import Figure
-
-    k, cliques = len(ranks.policies), ranks.cliques
-    order = np.argsort(ranks.means, kind="stable")
-    width, rest, each = RANKS_INCHES
-    rows = CLIQUE_STEP * len(cliques) + NAME_STEP * -(-k // 2)
-    figure = Figure(figsize=(width, rest + each * rows / NAME_STEP), layout="constrained")
-    axes = figure.subplots()
-    axes.set_axis_off()
-    axes.set(xlim=(1 - 0.4 * k, k + 0.4 * k), ylim=(-rows - 1.2, 2.4))
-    ink: dict[str, Any] = {"color": "black", "solid_capstyle": "butt", "clip_on": False}
-    axes.plot([1, k], [0, 0], lw=1.2, **ink)
-    for rank in range(1, k + 1):
-        axes.plot([rank, rank], [0, 0.25], lw=1.0, **ink)
-        axes.text(rank, 0.4, str(rank), ha="center", va="bottom", fontsize=LABEL_POINTS)
-    axes.plot([1, 1 + ranks.difference], [1.7, 1.7], lw=2.0, **ink)
-    label = f"critical difference {ranks.difference:.2f}, of {ranks.problems} problems"
-    axes.text(1, 1.85, label, ha="left", va="bottom", fontsize=LABEL_POINTS)
-    for place, clique in enumerate(cliques):
-        ends = ranks.means[list(clique)]
-        y = -CLIQUE_STEP * (place + 1)
-        axes.plot([ends.min() - 0.06, ends.max() + 0.06], [y, y], lw=3.2, **ink)
-    top = -CLIQUE_STEP * len(cliques) - NAME_STEP
-    looks = styles(ranks.policies)
-    for place, at in enumerate(order):
-        is_left = place < -(-k // 2)
-        y = top - NAME_STEP * (place if is_left else k - 1 - place)
-        mean, end = float(ranks.means[at]), 0.7 if is_left else k + 0.3
-        colour = looks[ranks.policies[at]].colour
-        axes.plot([mean, mean, end], [0, y, y], lw=1.0, color=colour, clip_on=False, zorder=1)
-        name = _plain(policy_title(ranks.policies[at]))
-        text = f"{name}  {mean:.2f}" if is_left else f"{mean:.2f}  {name}"
-        side = "right" if is_left else "left"
-        gap = -0.1 if is_left else 0.1
-        axes.text(end + gap, y, text, ha=side, va="center", fontsize=LABEL_POINTS)
-    return figure
+    for place, (text, colour) in enumerate(panel.key.items()):
+        axes.annotate(
+            text,
+            (0.97, 1.0),
+            (0, -8 - 16 * place),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            color=colour,
+            weight="bold",
+            ha="right",
+            va="top",
+        )
 
 
 def _curve(runs: Float[np.ndarray, "seeds rounds"]) -> Curve:
@@ -216,14 +263,14 @@ def _curve(runs: Float[np.ndarray, "seeds rounds"]) -> Curve:
     return Curve(rounds=np.arange(1, runs.shape[1] + 1), mean=runs.mean(axis=0), std=std)
 
 
-def _lines(axes: Any, curves: Mapping[str, Curve], policies: Sequence[str]) -> dict[str, Any]:
+def _draw_lines(axes: Any, curves: Mapping[str, Curve], policies: Sequence[str]) -> dict[str, Any]:
     """Draw the curves, the best of them with a band of one deviation, and return the lines."""
     looks = styles(policies)
     best = sorted(curves, key=lambda policy: float(curves[policy].mean[-1]))[:BANDS]
     lines = {}
     for policy, curve in curves.items():
         look = looks[policy]
-        label = _plain(policy_title(policy))
+        label = _label(policy)
         (lines[policy],) = axes.plot(curve.rounds, curve.mean, label=label, **_stroke(look))
         if curve.std is not None and policy in best:
             low, high = curve.mean - curve.std, curve.mean + curve.std
@@ -233,8 +280,8 @@ def _lines(axes: Any, curves: Mapping[str, Curve], policies: Sequence[str]) -> d
 
 def _labelled_panel(axes: Any, curves: Mapping[str, Curve], title: str) -> None:
     """Draw curves with a name and the final regret at the end of each."""
-    _lines(axes, curves, list(curves))
-    _frame(axes, title)
+    _draw_lines(axes, curves, list(curves))
+    _style_frame(axes, title)
     ends = {policy: float(curve.mean[-1]) for policy, curve in curves.items()}
     top = clipped_top(ends) or axes.get_ylim()[1]
     axes.set_ylim(0, top)
@@ -247,11 +294,11 @@ def _labelled_panel(axes: Any, curves: Mapping[str, Curve], title: str) -> None:
         axes.plot(*sample, **_stroke(looks[policy]), **where)
         if end <= top:
             axes.plot([1.0, 1.03], [end / top, place], color=looks[policy].colour, lw=0.6, **where)
-        text = f"{_plain(policy_title(policy))}  {end:,.1f}{' ↑' if end > top else ''}"
+        text = f"{_label(policy)}  {end:,.1f}{' ↑' if end > top else ''}"
         axes.text(1.115, place, text, va="center", fontsize=LABEL_POINTS, **where)
 
 
-def _legend(figure: Any, lines: Sequence[Any]) -> None:
+def _add_legend(figure: Any, lines: Sequence[Any]) -> None:
     """Put a legend below all panels, in as many columns as fit into the figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -266,6 +313,11 @@ def _legend(figure: Any, lines: Sequence[Any]) -> None:
         legend.remove()
 
 
+def _add_note(figure: Any, note: str) -> None:
+    """Put a line of text above all panels."""
+    figure.suptitle(note, x=0.01, ha="left", fontsize=9, color="#444444")
+
+
 def _stroke(style: Style) -> dict[str, Any]:
     """Return a style as matplotlib has it."""
     dashes = (0, tuple(length / style.width for length in style.dashes))  # in widths of the line
@@ -276,7 +328,7 @@ def _stroke(style: Style) -> dict[str, Any]:
     }
 
 
-def _frame(axes: Any, title: str) -> None:
+def _style_frame(axes: Any, title: str) -> None:
     """Give axes their names, limits and grid."""
     axes.set(title=title, xlabel="round", ylabel="cumulative regret")
     axes.margins(x=0)
@@ -286,6 +338,149 @@ def _frame(axes: Any, title: str) -> None:
     axes.grid(alpha=0.3)
 
 
+def _label(policy: str) -> str:
+    """Return the title of a policy; the growth of α(t) is typeset."""
+    growth = re.fullmatch(r"α\(t\) = ν t\^(?P<n>[\d.]+)", policy)
+    if growth is None:
+        return _plain(policy_title(policy))
+    power = POWERS.get(growth["n"], f"t^{{{growth['n']}}}")
+    return rf"$\alpha(t) = \nu\,{power}$"
+
+
 def _plain(text: str) -> str:
     """Return text in which matplotlib sees no formula, and a legend no hidden entry."""
     return text.replace("$", r"\$").lstrip("_") or "?"
+
+
+LINE_PANEL_INCHES = (4.3, 3.4)
+LEGEND_INCHES = 0.25  # above a legend, and each of its rows
+LABELS_PER_PANEL = 2  # side by side in a legend
+LINE_BAND = 0.15  # opacity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Line:
+    """A line, and the edges of its band; without edges there is no band."""
+
+    label: str
+    style: Style
+    x: Float[np.ndarray, " points"]
+    y: Float[np.ndarray, " points"]
+    low: Float[np.ndarray, " points"] | None = None
+    high: Float[np.ndarray, " points"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Lines in one frame; its axes are logarithmic as it says, and `y` is the range of the vertical one."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    is_log_x: bool = True
+    is_log_y: bool = False
+    y: tuple[float, float] | None = None  # None: what the lines need
+
+
+def line_panels(
+    panels: Sequence[Panel], path: Path, *, per_row: int = PER_ROW, note: str = ""
+) -> tuple[Path, Path]:
+    """Write panels side by side and one legend; return the PNG and the PDF.
+
+    `path` has no ending. Lines with one label are one line of the legend. The note stands above all.
+    """
+    from matplotlib.figure import Figure  # it takes half a second to import
+
+    columns = min(per_row, len(panels))
+    rows = -(-len(panels) // columns)
+    labels = len({line.label for panel in panels for line in panel.lines})
+    legend_rows = -(-labels // (LABELS_PER_PANEL * columns))
+    width, height = LINE_PANEL_INCHES
+    shrink = min(PER_ROW / columns, 1.0)  # more panels in a row are narrower
+    height = shrink * height * rows + LEGEND_INCHES * (1 + legend_rows + bool(note))
+    figure = Figure(figsize=(shrink * width * columns, height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).flatten()
+    handles: dict[str, Any] = {}
+    for place, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
+        handles = _draw_panel(axes, panel, f"({chr(ord('a') + place)}) {panel.title}") | handles
+    for axes in grid[len(panels) :]:
+        axes.set_axis_off()
+    figure.legend(
+        handles=list(handles.values()),
+        loc="outside lower center",
+        ncols=-(-labels // legend_rows),
+        fontsize=9,
+        handlelength=3.0,
+        frameon=False,
+    )
+    if note:
+        _add_note(figure, note)
+    return _save(figure, path)
+
+
+def _draw_panel(axes: Any, panel: Panel, title: str) -> dict[str, Any]:
+    """Draw a panel, and return its lines by their labels."""
+    handles = {}
+    for line in panel.lines:
+        look = line.style
+        dashes = (0, tuple(length / look.width for length in look.dashes))
+        (handles[line.label],) = axes.plot(
+            line.x,
+            line.y,
+            label=line.label,
+            color=look.colour,
+            linewidth=look.width,
+            linestyle=dashes if look.dashes else "solid",
+        )
+        if line.low is not None and line.high is not None:
+            axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=LINE_BAND, lw=0)
+    axes.set_title(title, fontsize=11)
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    axes.set_xscale("log" if panel.is_log_x else "linear")
+    axes.set_yscale("log" if panel.is_log_y else "linear")
+    axes.margins(x=0)
+    if panel.y is not None:
+        axes.set_ylim(*panel.y)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return handles
+
+
+REFERENCE = "uniform"  # plays at random: no contender, and so far above them that it hides them
+CLIPPED = 1.5  # times the regret of the worst contender, above which the reference leaves the frame
+ROOM = 1.1  # above the worst contender
+
+
+def clipped_top(ends: Mapping[str, float]) -> float | None:
+    """Return where a frame ends if the reference is to leave it; None if all fits."""
+    others = [end for policy, end in ends.items() if policy != REFERENCE]
+    if not others or ends.get(REFERENCE, 0.0) <= CLIPPED * max(others):
+        return None
+    return ROOM * max(others) or None
+
+
+def spread(places: Sequence[float], gap: float, highest: float) -> list[float]:
+    """Return the places moved as little as keeps neighbours a gap apart, at most `highest`.
+
+    The order is kept, and the sum of squared moves is the least possible below the top.
+
+    >>> spread([0.0, 5.0, 5.5], gap=1.0, highest=10.0)
+    [0.0, 4.75, 5.75]
+    """
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    blocks: list[list[float]] = []  # mean of place − rank · gap, and size: equal places in a block
+    for rank, i in enumerate(order):
+        blocks.append([places[i] - rank * gap, 1.0])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            mean, size = blocks.pop()
+            before, others = blocks[-1]
+            blocks[-1] = [(before * others + mean * size) / (others + size), others + size]
+    means = [mean for mean, size in blocks for _ in range(int(size))]
+    found = [0.0] * len(places)
+    for rank, i in enumerate(order):
+        below_top = (
+            highest - (len(places) - 1) * gap
+        )  # where the lowest is if the highest is on top
+        found[i] = max(min(means[rank], below_top), 0.0) + rank * gap
+    return found

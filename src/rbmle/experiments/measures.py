@@ -1,9 +1,8 @@
-"""How policies compare over many problems, by the measures of the contextual bandit bake-off.
+"""How policies compare: over many problems, by ranks, and over the seeds of one problem.
 
 Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off", JMLR 22.
 """
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from rbmle.core.errors import SettingError
 from rbmle.experiments.summary import Cell, Problem, Summary
 
-SIGNIFICANT = 0.05  # a smaller p is a win, or a loss
+SIGNIFICANT = 0.05  # a smaller p tells two policies apart: a win, or a loss
 # The level of earlier tables, which left out a √2: 1 − erf(z) < 0.05 is p < 0.1658, as 1 − erf(z) is p of z√2.
 LOOSE = 0.1657763
 STUCK = 2.0  # times the median of all policies' mean regrets
@@ -41,7 +41,6 @@ class Measures:
 
     @property
     def loose_net(self) -> Int[np.ndarray, " policies"]:
-        """Return wins − losses at the level of earlier tables."""
         return self.loose_wins.sum(axis=1) - self.loose_wins.sum(axis=0)
 
     def relative_to(
@@ -75,12 +74,10 @@ class Measures:
 
     @property
     def relative(self) -> Float[np.ndarray, " policies"]:
-        """Return the geometric mean of each policy's ratios."""
         return np.exp(np.nanmean(np.log(self.ratios), axis=1))
 
     @property
     def stuck_share(self) -> Float[np.ndarray, " policies"]:
-        """Return the share of trials that got stuck."""
         return self.stuck / self.trials
 
     @property
@@ -93,8 +90,8 @@ class Measures:
 def measure(summary: Summary) -> Measures:
     """Return how the policies of a summary compare; a pair is compared where both were played."""
     policies, problems = summary.policies, summary.problems
-    found = {(cell.policy, cell.problem): cell for cell in summary.cells}
-    cells = [[found.get((policy, problem)) for problem in problems] for policy in policies]
+    by_name = {(cell.policy, cell.problem): cell for cell in summary.cells}
+    cells = [[by_name.get((policy, problem)) for problem in problems] for policy in policies]
     regrets = _numbers(cells, lambda cell: cell.mean)
     losses = _numbers(cells, loss)
     rounds = np.array([problem.horizon for problem in problems])
@@ -108,7 +105,7 @@ def measure(summary: Summary) -> Measures:
         wins=significant_wins(losses, rounds),
         loose_wins=significant_wins(losses, rounds, LOOSE),
         trials=np.array([sum(len(cell.seeds) for cell, _ in row) for row in played], np.int64),
-        stuck=np.array([sum(_stuck(*each) for each in row) for row in played], np.int64),
+        stuck=np.array([sum(_stuck(*pair) for pair in row) for row in played], np.int64),
         milliseconds=np.array([_milliseconds([cell for cell, _ in row]) for row in played]),
     )
 
@@ -126,14 +123,14 @@ def best_mean(problem: Problem) -> float:
     if not problem.preprocessing:  # a problem that is not made of labelled data
         return math.nan
     mean = 1.0
-    for change in json.loads(dict(problem.details).get("changes", "[]")):
+    for change in problem.details.get("changes", []):
         mean = change["wrong"] + (change["right"] - change["wrong"]) * mean
         if (change["scale"], change["offset"]) != (1, 0):
             return math.nan
     return mean
 
 
-def p_value(x: float, y: float, n: int) -> float:
+def loss_p_value(x: float, y: float, n: int) -> float:
     """Return the two-sided p of z = |x − y| / √((x(1 − x) + y(1 − y)) / n), of mean losses over n rounds.
 
     p = 1 − erf(z/√2): |z| is above 1.96 with probability 0.05 if the two are equally good.
@@ -154,18 +151,16 @@ def significant_wins(
     for row, ours in enumerate(losses):
         for column, theirs in enumerate(losses):
             for x, y, n in zip(ours, theirs, rounds, strict=True):
-                wins[row, column] += bool(x < y and p_value(x, y, int(n)) < level)
+                wins[row, column] += bool(x < y and loss_p_value(x, y, int(n)) < level)
     return wins
 
 
 def _numbers(cells: list[list[Cell | None]], number: Any) -> Float[np.ndarray, "policies problems"]:
-    """Return a number of each cell; NaN where there is none."""
     rows = [[math.nan if cell is None else number(cell) for cell in row] for row in cells]
     return np.array(rows, np.float64).reshape(len(cells), -1 if cells else 0)
 
 
 def _stuck(cell: Cell, limit: float) -> int:
-    """Return how many runs of a cell have a regret above a limit."""
     return int((cell.regrets[:, -1] > limit).sum())
 
 
@@ -173,3 +168,89 @@ def _milliseconds(cells: list[Cell]) -> float:
     """Return the CPU time of a round, over all rounds of all runs."""
     seconds = sum(len(cell.seeds) * cell.cpu_seconds for cell in cells)
     return 1000 * seconds / sum(len(cell.seeds) * cell.problem.horizon for cell in cells)
+
+
+FEW = 6  # with fewer seeds no p is below 0.05
+CLOSE = 0.01  # "within 1% performance difference are regarded as equally competitive", table 1
+
+
+def is_level(cell: Cell, best: Cell, rounds: int) -> bool:
+    """Return whether a policy is statistically tied with the best after some rounds.
+
+    By the signed-rank test (Wilcoxon 1945) over the seeds that both have played: a seed is one order of the
+    data, which makes a problem easy or hard for all policies alike, and one trial that is stuck is one sign,
+    however much it lost. With few seeds, by a difference of 1 % at most.
+    """
+    p = seed_p_value(cell, best, rounds)
+    return cell.at(rounds)[0] <= best.at(rounds)[0] * (1 + CLOSE) if p is None else p >= SIGNIFICANT
+
+
+def seed_p_value(cell: Cell, other: Cell, rounds: int) -> float | None:
+    """Return how likely differences of so much one sign are by chance, or None if few seeds are shared."""
+    from scipy.stats import wilcoxon
+
+    shared = sorted(set(cell.seeds) & set(other.seeds))
+    if len(shared) < FEW:
+        return None
+    first, second = (_seed_regrets(run, shared, rounds) for run in (cell, other))
+    return float(wilcoxon(first, second).pvalue) if (first != second).any() else 1.0
+
+
+def _seed_regrets(cell: Cell, seeds: list[int], rounds: int) -> np.ndarray:
+    return np.array([cell.regrets[cell.seeds.index(seed), rounds - 1] for seed in seeds])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranks:
+    """The best policy of a problem has rank 1 there; equals share the middle of their ranks."""
+
+    policies: tuple[str, ...]
+    problems: int  # on which all policies were played
+    means: Float[np.ndarray, " policies"] = field(repr=False)
+    difference: float  # CD: mean ranks that differ by less are tied
+    p: float  # of Friedman's test: how likely such ranks are if all policies are equal
+
+    @property
+    def cliques(self) -> list[tuple[int, ...]]:
+        """Return the largest groups of policies whose mean ranks are tied, best first."""
+        order = np.argsort(self.means, kind="stable")
+        groups: list[tuple[int, ...]] = []
+        for start, first in enumerate(order):
+            near = [
+                int(i) for i in order[start:] if self.means[i] - self.means[first] < self.difference
+            ]
+            if len(near) > 1 and not (groups and set(near) <= set(groups[-1])):
+                groups.append(tuple(near))
+        return groups
+
+
+def ranks(policies: tuple[str, ...], numbers: Float[np.ndarray, "policies problems"]) -> Ranks:
+    """Return the mean ranks by numbers of which the smallest is best; problems with a NaN are left out."""
+    from scipy.stats import friedmanchisquare, rankdata
+
+    whole = numbers[:, ~np.isnan(numbers).any(axis=0)]
+    k, n = whole.shape
+    if k < 2 or n < 2:
+        raise SettingError(
+            f"ranks need at least two policies and two problems that all were played on, got {k} and {n}"
+        )
+    by_problem = np.array([rankdata(column) for column in whole.T])
+    p = float(friedmanchisquare(*whole).pvalue) if k > 2 else float("nan")
+    return Ranks(
+        policies=policies,
+        problems=n,
+        means=by_problem.mean(axis=0),
+        difference=critical_difference(k, n),
+        p=p,
+    )
+
+
+def critical_difference(k: int, n: int) -> float:
+    """Return CD = q √(k (k + 1) / (6 n)) of k policies on n problems.
+
+    q is the quantile of the studentised range with infinite degrees of freedom, over √2.
+    """
+    from scipy.stats import studentized_range
+
+    q = float(studentized_range.ppf(1 - SIGNIFICANT, k, np.inf)) / 2**0.5
+    return q * (k * (k + 1) / (6 * n)) ** 0.5

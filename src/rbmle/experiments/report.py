@@ -1,4 +1,4 @@
-"""A report of runs: one HTML file that asks for nothing else, to be read offline."""
+"""Pages of runs: self-contained HTML files that load nothing, to be read offline."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -6,25 +6,163 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Any
 
-from rbmle.experiments.comparison_page import comparison_sections
-from rbmle.experiments.labels import CLIPPED, REFERENCE, ROOM
-from rbmle.experiments.markup import listing, numbers, section, words
-from rbmle.experiments.report_table import Entry, ReportTable
-from rbmle.experiments.standings import standings
+import numpy as np
+
+from rbmle.core.files import write_text
+from rbmle.experiments.figures import (
+    CLIPPED,
+    REFERENCE,
+    ROOM,
+    dot_svg,
+    final_panels,
+    measured_panel,
+)
+from rbmle.experiments.measures import Measures, measure
 from rbmle.experiments.styles import styles
-from rbmle.experiments.summary import Problem, Summary, policy_title
+from rbmle.experiments.summary import Problem, Summary, policy_title, settings_text
 from rbmle.experiments.tables import (
-    OURS,
+    Entry,
     PaperResults,
+    ReportTable,
+    comparison_table,
     defeats,
     incomparable,
     is_comparable,
+    is_compared,
+    loss_table,
     mean_table,
+    pairs_table,
+    standings,
     std_table,
     unbeaten,
 )
 
+
+def section(heading: str, content: str) -> str:
+    return f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
+
+
+def numbers(table: ReportTable) -> str:
+    """Return a table of numbers, in a box that scrolls."""
+    rows = []
+    for title, entries in table.rows:
+        shown = []
+        for entry in entries:
+            text = escape(entry.text)
+            note = f"<small>{escape(entry.note)}</small>" if entry.note else ""
+            best = f'<td class="best"><strong>{text}</strong>{note}</td>'
+            shown.append(best if entry.is_best else f"<td>{text}{note}</td>")
+        rows.append(f'<tr><th scope="row">{escape(title)}</th>{"".join(shown)}</tr>')
+    return _box(table.caption, (table.corner, *table.columns), rows, "numbers")
+
+
+def words(
+    caption: str, corner: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]
+) -> str:
+    shown = [
+        f'<tr><th scope="row">{escape(title)}</th>'
+        f"{''.join(f'<td>{escape(text)}</td>' for text in texts)}</tr>"
+        for title, texts in rows
+    ]
+    return _box(caption, (corner, *columns), shown, "words")
+
+
+def listing(items: Sequence[str], otherwise: str = "") -> str:
+    """Return sentences as a list, or what to say if there are none."""
+    if not items:
+        return f"<p>{escape(otherwise)}</p>"
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+
+
+def _box(caption: str, head: Sequence[str], rows: Iterable[str], kind: str) -> str:
+    """Return a table in a box that scrolls by itself, by keyboard too."""
+    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<table class="{kind}"><caption><span>{escape(caption)}</span></caption>'
+        f"<thead><tr>{names}</tr></thead><tbody>\n{chr(10).join(rows)}\n</tbody></table></div>"
+    )
+
+
+COMPARISON_PAGE = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>$title</title>
+<style>
+$css
+</style>
+</head>
+<body>
+<main>
+<header><h1>$title</h1><p class="lead">$lead</p></header>
+$body
+</main>
+</body>
+</html>
+""")
+
+
+def comparison_sections(summary: Summary) -> list[str]:
+    """Return the section of a report that compares policies over all problems; none if there is nothing."""
+    measures = measure(summary)
+    if not is_compared(measures):
+        return []
+    tables = numbers(comparison_table(measures)) + numbers(pairs_table(measures))
+    return [section("All problems together", tables)]
+
+
+def write_comparison(summary: Summary, path: Path, title: str, note: str, policy: str) -> None:
+    """Write the page of a summary, which says where a policy loses; it loads nothing, and needs no script."""
+    measures = measure(summary)
+    if is_compared(measures):
+        picture = f'<figure class="picture">{dot_svg([measured_panel(measures)])}</figure>'
+        sections = [
+            section("All policies", picture + numbers(comparison_table(measures))),
+            section("Where we lose", listing(losses_of(measures, summary, policy), "Nowhere.")),
+            section("All pairs", numbers(pairs_table(measures))),
+            section("All problems", numbers(loss_table(measures, summary))),
+        ]
+    else:
+        sections = [section("Nothing to compare", "<p>Play two policies on two problems.</p>")]
+    write_sections(path, title, note, sections)
+
+
+def write_sections(path: Path, title: str, note: str, sections: list[str]) -> None:
+    """Write a page of sections; it asks for nothing else, and needs no script."""
+    page = COMPARISON_PAGE.substitute(
+        title=escape(title),
+        lead=escape(note),
+        css=(files("rbmle.experiments") / "page" / "page.css").read_text(encoding="utf-8"),
+        body="\n".join(sections),
+    )
+    write_text(path, page)
+
+
+def losses_of(measures: Measures, summary: Summary, policy: str) -> list[str]:
+    """Return a sentence for each problem on which a policy has over 1.05 times the best regret."""
+    places = [place for place, name in enumerate(measures.policies) if name == policy]
+    if not places:
+        return [f"{policy_title(policy)} was not played."]
+    ratios, regrets = measures.ratios[places[0]], measures.regrets
+    worst = [at for at in (-ratios).argsort(kind="stable") if ratios[at] > 1.05]
+    lines = []
+    for at in worst:
+        best = int(np.nanargmin(regrets[:, at]))
+        lines.append(
+            f"{summary.title(measures.problems[at])}: {policy_title(measures.policies[best])} has "
+            f"{regrets[best, at]:,.1f}, {policy_title(policy)} {regrets[places[0], at]:,.1f}, "
+            f"{ratios[at]:.2f} times as much."
+        )
+    return lines
+
+
+MOST_PANELS = 12  # of the picture at the top
 TITLE = "Regret of neural contextual bandits"
 EMPTY = """<section>
 <h2>There are no runs yet</h2>
@@ -53,7 +191,7 @@ def write_report(
         lead=escape(_lead(summary)),
         body=_body(summary, published, note) if summary.cells else EMPTY,
         data=_data(summary),
-        css=_vendored("uPlot.min.css") + _asset("page.css"),
+        css=_vendored_file("uPlot.min.css") + _asset("page.css"),
         js=_plotting() + _asset("chart.js"),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +199,6 @@ def write_report(
 
 
 def _body(summary: Summary, published: PaperResults | None, note: str) -> str:
-    """Return all sections."""
     if published is not None and not any(published.has(p) for p in summary.problems):
         published = None
     beside = published if published is not None and is_comparable(summary, published) else None
@@ -69,21 +206,40 @@ def _body(summary: Summary, published: PaperResults | None, note: str) -> str:
     return "\n".join(
         [
             *(f'<p class="notice">{escape(text)}</p>' for text in notices),
-            section("Mean regret", numbers(mean_table(summary, beside))),
-            section("Deviation over seeds", numbers(std_table(summary, beside))),
-            *_comparisons(summary, published),
-            *comparison_sections(summary),
+            section("At a glance", _picture(summary)),
+            _side_by_side(
+                section("Mean regret", numbers(mean_table(summary, beside))),
+                section("Deviation over seeds", numbers(std_table(summary, beside))),
+            ),
             section("Regret curves", _charts(summary)),
+            _side_by_side(*_comparisons(summary, published)),
+            *comparison_sections(summary),
             section("Settings of every policy", _settings(summary)),
             section("Problems", _problems(summary)),
-            section("CPU time", _cpu(summary)),
-            section("Versions", _versions(summary)),
+            _side_by_side(
+                section("CPU time", _cpu(summary)), section("Versions", _versions(summary))
+            ),
         ]
     )
 
 
+def _side_by_side(*sections: str) -> str:
+    """Return sections that stand beside each other where the page is wide enough."""
+    return f'<div class="side">\n{chr(10).join(sections)}\n</div>'
+
+
+def _picture(summary: Summary) -> str:
+    """Return the final regrets as dots, of as many problems as a reader can take in."""
+    panels = final_panels(summary)[:MOST_PANELS]
+    more = len(summary.problems) - len(panels)
+    text = (
+        "Mean final regret, with two standard errors. Filled: as good as the best of the problem."
+    )
+    rest = f" {more} more problems are in the tables." if more else ""
+    return f'<figure class="picture">{dot_svg(panels)}</figure><p>{text}{rest}</p>'
+
+
 def _lead(summary: Summary) -> str:
-    """Return in one sentence what was played."""
     if not summary.cells:
         return "Nothing was played."
     datasets = len({problem.dataset for problem in summary.problems})
@@ -97,7 +253,6 @@ def _lead(summary: Summary) -> str:
 
 
 def _notices(summary: Summary, published: PaperResults | None) -> Iterable[str]:
-    """Yield what a reader must know before any number."""
     if len({len(cell.seeds) for cell in summary.cells}) > 1:
         most = max(len(cell.seeds) for cell in summary.cells)
         fewer = sum(len(cell.seeds) < most for cell in summary.cells)
@@ -125,13 +280,13 @@ def _comparisons(summary: Summary, published: PaperResults | None) -> Iterable[s
 
 
 def _losses(summary: Summary, published: PaperResults, problems: Sequence[Problem]) -> str:
-    """Return where our policy is beaten, and where published numbers are not."""
-    ours = policy_title(OURS)
+    """Return where the proposed policy is beaten, and where published numbers are not."""
+    ours = policy_title(published.policy)
     nowhere = f"Nowhere: {ours} is the best of every column, or within 1 % of it."
     nothing = f"Nothing: no number that can be compared is above the {published.source}'s."
     shown = [
         f"<h3>{ours} against the others</h3>",
-        listing(defeats(summary, problems=problems), nowhere),
+        listing(defeats(summary, published.policy, problems), nowhere),
     ]
     if is_comparable(summary, published):
         shown.append(f"<h3>Each policy against the {escape(published.source)}</h3>")
@@ -140,7 +295,6 @@ def _losses(summary: Summary, published: PaperResults, problems: Sequence[Proble
 
 
 def _charts(summary: Summary) -> str:
-    """Return a place for each chart, which the script fills."""
     hint = (
         "<p>Mean over seeds; the best three policies have a band of one standard deviation. Point at a "
         "line to see its band, at a round to read the regrets there. Click a policy in a legend to hide "
@@ -148,7 +302,7 @@ def _charts(summary: Summary) -> str:
         '<p><button type="button" id="bands" aria-pressed="false">Bands of all policies</button></p>'
         "<noscript><p>Curves need JavaScript; the tables above hold the final regrets.</p></noscript>"
     )
-    return hint + "".join(
+    charts = "".join(
         '<figure class="chart">'
         f"<figcaption>{escape(summary.title(problem))}</figcaption>"
         '<div class="plot" role="slider" tabindex="0" aria-valuemin="1" '
@@ -157,6 +311,7 @@ def _charts(summary: Summary) -> str:
         '<div class="legend"><p></p><ul></ul></div></figure>'
         for problem in summary.problems
     )
+    return f'{hint}<div class="charts">{charts}</div>'
 
 
 def _settings(summary: Summary) -> str:
@@ -166,7 +321,9 @@ def _settings(summary: Summary) -> str:
         used: dict[str, list[str]] = {}
         for cell in summary.cells:
             if cell.policy == policy:
-                used.setdefault(cell.settings, []).append(summary.title(cell.problem))
+                used.setdefault(settings_text(cell.settings), []).append(
+                    summary.title(cell.problem)
+                )
         entries = [
             f"<li>{escape(', '.join(where))}: <code>{escape(settings)}</code></li>"
             for settings, where in used.items()
@@ -178,26 +335,19 @@ def _settings(summary: Summary) -> str:
 
 
 def _problems(summary: Summary) -> str:
-    """Return horizon and preprocessing of every problem."""
     rows = []
     for problem in summary.problems:
-        details = "; ".join(f"{name}: {_listed(value)}" for name, value in problem.details)
+        details = "; ".join(f"{name}: {_detail(value)}" for name, value in problem.details.items())
         texts = (f"{problem.horizon:,}", problem.preprocessing or "none stated", details or "–")
         rows.append((summary.title(problem), texts))
     return words("What was played.", "Problem", ("Rounds", "Preprocessing", "Data"), rows)
 
 
-def _listed(value: str) -> str:
-    """Return a setting as words; a list without its brackets."""
-    try:
-        found = json.loads(value)
-    except ValueError:  # it is a text
-        return value
-    return ", ".join(map(str, found)) if isinstance(found, list) else value
+def _detail(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _cpu(summary: Summary) -> str:
-    """Return CPU time of a trial for every cell."""
     rows = []
     for policy in summary.policies:
         cells = [summary.cell(problem, policy) for problem in summary.problems]
@@ -210,12 +360,12 @@ def _cpu(summary: Summary) -> str:
 
 def _versions(summary: Summary) -> str:
     """Return the versions of all runs; several of one name are all named."""
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for cell in summary.cells:
         for versions in cell.versions:
             for name, version in versions.items():
-                found.setdefault(name, set()).add(version)
-    rows = [(name, (", ".join(sorted(found[name])),)) for name in found]
+                by_name.setdefault(name, set()).add(version)
+    rows = [(name, (", ".join(sorted(some)),)) for name, some in by_name.items()]
     return words("What the runs were made with.", "Name", ("Version",), rows)
 
 
@@ -246,29 +396,25 @@ def _data(summary: Summary) -> str:
     return text
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def _count(number: int, singular: str, many: str = "") -> str:
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
 def _span(numbers: Iterable[int]) -> str:
-    """Return the smallest and the largest of numbers."""
-    found = sorted(set(numbers)) or [0]
-    return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
+    ordered = sorted(set(numbers)) or [0]
+    return f"{ordered[0]:,}" if len(ordered) == 1 else f"{ordered[0]:,} to {ordered[-1]:,}"
 
 
 def _plotting() -> str:
     """Return uPlot with its licence, and without the address that its first line has."""
-    comment, _, code = _vendored("uPlot.iife.min.js").partition("\n")
+    comment, _, code = _vendored_file("uPlot.iife.min.js").partition("\n")
     version = comment.partition("(")[2].partition(")")[0]
-    return f"/*! uPlot {version}\n\n{_vendored('uPlot.LICENSE.txt')}*/\n{code}\n"
+    return f"/*! uPlot {version}\n\n{_vendored_file('uPlot.LICENSE.txt')}*/\n{code}\n"
 
 
-def _vendored(name: str) -> str:
-    """Return a file of others that the page needs."""
+def _vendored_file(name: str) -> str:
     return (files("rbmle") / "vendored" / name).read_text(encoding="utf-8")
 
 
 def _asset(name: str) -> str:
-    """Return a file of the page."""
     return (files("rbmle.experiments") / "page" / name).read_text(encoding="utf-8")

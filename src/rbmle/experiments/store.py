@@ -1,9 +1,11 @@
-"""Runs on disk, one file each, named by their trial's content: a finished trial is never repeated."""
+"""Runs on disk, how far trials have got, and which runs may be compared."""
 
 import json
+import os
+import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from rbmle.core.files import written_whole
 from rbmle.experiments.code import Code
-from rbmle.experiments.trial import Run, Trial
+from rbmle.experiments.trial import Run, Trial, parse_description
 
 ENDING = ".run"
 DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, OSError)
@@ -24,7 +26,6 @@ class Store:
     folder: Path
 
     def path(self, id: str) -> Path:
-        """Return where the run of a trial is, or would be."""
         return self.folder / f"{id}{ENDING}"
 
     def get(self, trial: Trial) -> Run | None:
@@ -54,14 +55,12 @@ class Store:
                 np.lib.format.write_array(entry, run.regrets, allow_pickle=False)
 
     def all(self) -> Iterator[Run]:
-        """Yield every whole run, in the order of their ids."""
         for path in sorted(self.folder.glob(f"*{ENDING}")):
             run = self._read(path)
             if run is not None:
                 yield run
 
     def codes(self) -> Iterator[Code]:
-        """Yield the code of every run, without reading its regrets."""
         for path in sorted(self.folder.glob(f"*{ENDING}")):
             try:
                 with zipfile.ZipFile(path) as zipped:
@@ -79,6 +78,126 @@ class Store:
                 with zipped.open("regrets.npy") as entry:
                     regrets = np.lib.format.read_array(entry, allow_pickle=False)
                     entry.read()  # to its end, where the checksum is compared
+            settings = record["settings"]
+            if isinstance(described := settings.get("settings"), str):  # of an older version
+                settings["settings"] = parse_description(described)
             return Run(regrets=regrets, **record)
         except DAMAGED:
             return None
+
+
+BEAT_ENDING = ".beat"
+BEAT_SECONDS = 0.5  # between two beats
+STALE_SECONDS = 60.0  # after which a beat is one of a process that has died
+
+
+@dataclass(slots=True, kw_only=True)
+class Heartbeat:
+    """The file of one trial that is being played."""
+
+    path: Path
+    last: float = 0.0
+
+    @staticmethod
+    def of(trial: Trial, store: Store) -> "Heartbeat":
+        store.folder.mkdir(parents=True, exist_ok=True)
+        return Heartbeat(path=store.folder / f".{trial.id}{BEAT_ENDING}")
+
+    def beat(self, rounds: int, regret: float) -> None:
+        """Tell how many rounds were played, at most twice a second."""
+        now = time.monotonic()
+        if now - self.last < BEAT_SECONDS:
+            return
+        self.last = now
+        scratch = self.path.with_suffix(f".{os.getpid()}")
+        scratch.write_text(f"{rounds} {regret}")
+        os.replace(scratch, self.path)
+
+    def stop(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def rounds_in_play(store: Store) -> int:
+    """Return how many rounds were played of trials that are not finished."""
+    total = 0
+    for path in store.folder.glob(f".*{BEAT_ENDING}"):
+        try:
+            if time.time() - path.stat().st_mtime < STALE_SECONDS:
+                total += int(path.read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            continue  # it has just been replaced or removed
+    return total
+
+
+NAMED = 3  # codes in a message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The runs that are used, and those that are left as they are of other code."""
+
+    used: tuple[Run, ...]
+    left: tuple[Run, ...]
+    is_current: bool  # is the code of those that are used the current one?
+
+
+def of_one_code(runs: Iterable[Run], current: Code) -> Selection:
+    """Return the runs of the current code; if there are none, those of the newest code.
+
+    Of a module outside rbmle the newest code counts, which the current process need not have loaded.
+    """
+    finished = sorted(runs, key=lambda run: run.finished)
+    if not finished:
+        return Selection(used=(), left=(), is_current=True)
+    is_current = any(_rbmle_part(run.code) == _rbmle_part(current) for run in finished)
+    wanted = _rbmle_part(current if is_current else finished[-1].code)
+    ours = [run for run in finished if _rbmle_part(run.code) == wanted]
+    newest = {name: digest for run in ours for name, digest in run.code.outside}
+    used = tuple(run for run in ours if _agrees(run.code, newest))
+    taken = {run.id for run in used}
+    left = tuple(run for run in finished if run.id not in taken)
+    return Selection(used=used, left=left, is_current=is_current)
+
+
+def note_on(selection: Selection, folder: Path) -> str:
+    """Return which runs of a folder are shown, if not all or not of the current code; else nothing."""
+    sentences = []
+    if not selection.is_current:
+        code = named_codes(run.code for run in selection.used)
+        sentences.append(
+            f"No run in {folder} is of the current code; these are of the newest there is ({code})."
+        )
+    if selection.left:
+        sentences.append(left_out([run.code for run in selection.left], folder))
+    return " ".join(sentences)
+
+
+def left_out(codes: Sequence[Code], folder: Path) -> str:
+    """Return that runs of other code are not used, and how to see them."""
+    runs = "1 run" if len(codes) == 1 else f"{len(codes)} runs"
+    are, them = ("is", "it") if len(codes) == 1 else ("are", "them")
+    return (
+        f"{runs} in {folder} {are} of other code ({named_codes(codes)}) and {are} not used; "
+        f"rbmle report --all-code shows {them}."
+    )
+
+
+def is_other(code: Code, current: Code, outside: Mapping[str, str]) -> bool:
+    """Return whether a run is of other code than the current, and than that of modules outside."""
+    return _rbmle_part(code) != _rbmle_part(current) or not _agrees(code, outside)
+
+
+def named_codes(codes: Iterable[Code]) -> str:
+    """Return codes for a message, such as: version 0.1.0, code 3fa91c2b."""
+    names = list(dict.fromkeys(f"version {code.version}, code {code.title}" for code in codes))
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+    return "; ".join([*names[:NAMED], *more])
+
+
+def _rbmle_part(code: Code) -> tuple[str, str]:
+    return code.version, code.digest
+
+
+def _agrees(code: Code, outside: Mapping[str, str]) -> bool:
+    """Return whether no module outside has another digest than here."""
+    return all(outside.get(name, digest) == digest for name, digest in code.outside)

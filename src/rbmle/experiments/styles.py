@@ -38,11 +38,42 @@ STYLES = {
     "epsilon-greedy": Style(colour=BROWN, dashes=SHORT),
     "uniform": Style(colour=GREY, dashes=SPARSE),
 }
+VARIANTS = {  # of one policy, side by side in figures 2 and 3: the default has its colour
+    "neural-rbmle-ga (Gaussian)": Style(colour=VERMILION, width=2.6),
+    "neural-rbmle-ga (Bernoulli)": Style(colour=BLUE, dashes=LONG, width=1.8),
+    "neural-rbmle-ga (Mixture)": Style(colour=GREEN, dashes=DASH_DOT, width=1.8),
+    "α(t) = ν t^0.5": Style(colour=VERMILION, width=2.6),
+    "α(t) = ν t^0": Style(colour=GREEN, dashes=DASH_DOT, width=1.8),
+    "α(t) = ν t^0.25": Style(colour=BLUE, dashes=LONG, width=1.8),
+    "α(t) = ν t^1": Style(colour=PURPLE, dashes=DASH_DOT_DOT, width=1.8),
+    "α(t) = ν t^2": Style(colour=BROWN, dashes=DOTS, width=1.8),
+}
+FAMILIES = {  # of policies, by what the titles of their members begin with; the first that fits counts
+    "reward-biased (RBMLE)": (("NeuralRBMLE", "LinRBMLE", "GLM-RBMLE"), VERMILION),
+    "linear": (("Lin", "GLM"), GREEN),
+    "trees": (("tree",), BROWN),
+    "Vowpal Wabbit": (("vw:",), PURPLE),
+    "at random": (("Uniform",), GREY),
+    "networks": (("",), BLUE),
+}
 OTHERS = tuple(
     Style(colour=colour, dashes=dashes)
     for dashes in (SOLID, LONG, DOTS, DASH_DOT, SHORT, DASH_DOT_DOT)
     for colour in (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, PINK, BROWN, TEAL, OLIVE, GREY)
 )
+
+
+def family_of(title: str) -> tuple[str, str]:
+    """Return the family of a policy by its title, and the colour of that family.
+
+    >>> family_of("LinUCB")[0], family_of("vw:first (quadratic)")[0], family_of("EE-Net")[0]
+    ('linear', 'Vowpal Wabbit', 'networks')
+    """
+    return next(
+        (family, colour)
+        for family, (beginnings, colour) in FAMILIES.items()
+        if title.startswith(beginnings)
+    )
 
 
 def styles(policies: Iterable[str]) -> dict[str, Style]:
@@ -52,8 +83,9 @@ def styles(policies: Iterable[str]) -> dict[str, Style]:
     are least used in the figure.
     """
     names = list(policies)
-    chosen = {name: STYLES[name] for name in names if name in STYLES}
-    for name in sorted(set(names) - set(STYLES)):
+    known = STYLES | VARIANTS
+    chosen = {name: known[name] for name in names if name in known}
+    for name in sorted(set(names) - set(known)):
         first = zlib.crc32(name.encode()) % len(OTHERS)
         turned = OTHERS[first:] + OTHERS[:first]
         looks = Counter((style.colour, style.dashes) for style in chosen.values())

@@ -1,14 +1,109 @@
-"""Tables of a summary, and beside the numbers that others published."""
+"""Tables, as Markdown, LaTeX or HTML rows: means, deviations, published numbers, ranks, wins and losses."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rbmle.experiments.paired import CLOSE, FEW, SIGNIFICANT, is_level, p_value
-from rbmle.experiments.report_table import Entry, ReportTable
+import numpy as np
+
+from rbmle.experiments.measures import (
+    CLOSE,
+    FEW,
+    SIGNIFICANT,
+    Measures,
+    Ranks,
+    is_level,
+    ranks,
+    seed_p_value,
+)
 from rbmle.experiments.summary import Cell, Problem, Summary, policy_title
 
-OURS = "neural-rbmle-ga"  # the policy that should win
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One place of a table."""
+
+    text: str = "–"
+    note: str = ""  # beside it, smaller
+    is_best: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTable:
+    """What a table says, without saying how it looks."""
+
+    caption: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Entry, ...]], ...]
+
+
+def markdown(table: ReportTable) -> str:
+    """Return a table in Markdown, and its caption below."""
+
+    def escape_text(text: str) -> str:
+        return re.sub(r"([\\`*_|<>\[\]&~$])", r"\\\1", " ".join(text.split()))
+
+    def show_entry(entry: Entry) -> str:
+        text = escape_text(entry.text)
+        note = f" ({escape_text(entry.note)})" if entry.note else ""
+        return (f"**{text}**" if entry.is_best else text) + note
+
+    head = [escape_text(text) for text in (table.corner, *table.columns)]
+    rows = [[escape_text(title), *map(show_entry, entries)] for title, entries in table.rows]
+    rule = ["---"] + ["---:"] * len(table.columns)
+    lines = [f"| {' | '.join(row)} |" for row in [head, rule, *rows]]
+    return "\n".join([*lines, "", escape_text(table.caption), ""])
+
+
+def latex(table: ReportTable) -> str:
+    """Return a table in LaTeX; it needs no package."""
+
+    def show_entry(entry: Entry) -> str:
+        text = latex_text(entry.text)
+        note = f" {{\\scriptsize({latex_text(entry.note)})}}" if entry.note else ""
+        return (f"\\textbf{{{text}}}" if entry.is_best else text) + note
+
+    head = [f"\\textbf{{{latex_text(text)}}}" for text in (table.corner, *table.columns)]
+    rows = [[latex_text(title), *map(show_entry, entries)] for title, entries in table.rows]
+    return "\n".join(
+        [
+            "\\begin{table}",
+            f"\\caption{{{latex_text(table.caption)}}}",
+            "\\centering",
+            f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+            "\\hline",
+            " & ".join(head) + r" \\ \hline",
+            *(" & ".join(row) + r" \\" for row in rows),
+            "\\hline",
+            "\\end{tabular}",
+            "\\end{table}\n",
+        ]
+    )
+
+
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "–": "--",
+        "−": "$-$",
+        "±": r"$\pm$",
+        "†": r"\dag{}",
+    }
+    | {special: f"\\{special}" for special in "&%$#_{}"}
+)
+
+
+def latex_text(text: str) -> str:
+    r"""Return text that LaTeX prints as it is: `A_B & 5 %` becomes `A\_B \& 5 \%`."""
+    return " ".join(text.split()).translate(LATEX)
+
 
 Statistic = Literal["mean", "std"]
 DIGITS: dict[Statistic, int] = {"mean": 1, "std": 2}  # after the point, as in the paper
@@ -24,10 +119,11 @@ class PaperResults:
     means: Numbers
     stds: Numbers
     horizons: Mapping[str, int]
+    policy: str  # that they propose, and that should win
 
     def has(self, problem: Problem) -> bool:
         """Say whether a problem is a published one; a user's file is none, whatever its name."""
-        return problem.dataset in self.horizons and "target" not in dict(problem.details)
+        return problem.dataset in self.horizons and "target" not in problem.details
 
 
 def mean_table(
@@ -42,12 +138,12 @@ def mean_table(
             f"published numbers are those of the last round; leave out rounds={rounds}"
         )
     when = "Mean final regret" if rounds is None else f"Mean regret after {rounds:,} rounds"
-    beside = "" if published is None else _announced(published)
+    beside = "" if published is None else _caption_note(published)
     seeds = [len(cell.seeds) for cell in summary.cells]
     level = (
-        "within 1 % of it"
+        "all within 1 % of it"
         if min(seeds, default=0) < FEW
-        else "that Wilcoxon's test over seeds does not tell from it (p ≥ 0.05)"
+        else "every policy that is not significantly worse (Wilcoxon, p ≥ 0.05)"
     )
     error = ", ± its standard error" if max(seeds, default=0) > 1 else ""
     table = _table(
@@ -55,7 +151,7 @@ def mean_table(
         lambda cell: _with_error(cell, rounds or cell.problem.horizon),
         digits=DIGITS["mean"],
         is_best=lambda cell, best: is_level(cell, best, rounds or cell.problem.horizon),
-        caption=f"{when}{error}. In bold the best of each column and all {level}.{beside}",
+        caption=f"{when}{error}. In bold the best of each column and {level}.{beside}",
         corner="Mean final regret" if rounds is None else f"Mean regret at {rounds:,}",
     )
     return table if published is None else _beside(table, summary, published, "mean")
@@ -66,7 +162,7 @@ def std_table(summary: Summary, published: PaperResults | None = None) -> Report
 
     No number is in bold: a small deviation alone is no merit, and Uniform often has the smallest.
     """
-    beside = "" if published is None else _announced(published)
+    beside = "" if published is None else _caption_note(published)
     table = _table(
         summary,
         lambda cell: (cell.std, None),
@@ -78,9 +174,7 @@ def std_table(summary: Summary, published: PaperResults | None = None) -> Report
     return table if published is None else _beside(table, summary, published, "std")
 
 
-def defeats(
-    summary: Summary, policy: str = OURS, problems: Sequence[Problem] | None = None
-) -> list[str]:
+def defeats(summary: Summary, policy: str, problems: Sequence[Problem] | None = None) -> list[str]:
     """Return a sentence for each problem where a policy is neither best nor within 1 % of it.
 
     It says so where the seeds do not tell the two apart, whatever their means.
@@ -97,13 +191,12 @@ def defeats(
             lines.append(
                 f"{where}: {policy_title(best.policy)} has {best.mean:.1f}, "
                 f"{policy_title(cell.policy)} {cell.mean:.1f}{_difference(cell.mean, best.mean)}"
-                f"{_doubt(p_value(cell, best, problem.horizon))}."
+                f"{_doubt(seed_p_value(cell, best, problem.horizon))}."
             )
     return lines
 
 
 def _doubt(p: float | None) -> str:
-    """Return that a difference may be chance, if so."""
     return (
         "" if p is None or p < SIGNIFICANT else f"; the seeds do not tell them apart (p = {p:.2f})"
     )
@@ -180,7 +273,6 @@ def _table(
 def _beside(
     table: ReportTable, summary: Summary, published: PaperResults, what: Statistic
 ) -> ReportTable:
-    """Return the table with published numbers as notes."""
     rows = []
     for policy, (title, entries) in zip(summary.policies, table.rows, strict=True):
         noted = []
@@ -192,8 +284,7 @@ def _beside(
     return replace(table, rows=tuple(rows))
 
 
-def _announced(published: PaperResults) -> str:
-    """Return what a caption says of notes."""
+def _caption_note(published: PaperResults) -> str:
     return f" Below it the {published.source}'s number, and how much ours differs."
 
 
@@ -234,7 +325,6 @@ def _with_error(cell: Cell, rounds: int) -> tuple[float | None, float | None]:
 
 
 def _text(number: float, error: float | None, digits: int) -> str:
-    """Return a number, with its error if that is known."""
     return f"{number:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
 
 
@@ -246,3 +336,147 @@ def _difference(ours: float, theirs: float) -> str:
         return ""
     percent = f"{100 * (ours / theirs - 1):.1f}"
     return f", {'less than 0.1' if percent == '0.0' else percent} % more"
+
+
+def standings(summary: Summary, problems: Sequence[Problem]) -> list[str]:
+    """Return a sentence for each problem: the best policy, its equals, and the others in order."""
+    lines = []
+    for problem in problems:
+        cells = sorted((c for c in summary.cells if c.problem == problem), key=lambda c: c.mean)
+        best = cells[0]
+        level = [cell for cell in cells if cell.mean <= best.mean * (1 + CLOSE)]
+        behind = cells[len(level) :]
+        names = _and([policy_title(cell.policy) for cell in level])
+        if len(level) == 1:
+            first = f"{names} is best, with a mean regret of {best.mean:,.1f}"
+        else:
+            first = f"{names} are best, with mean regrets within 1 % of {best.mean:,.1f}"
+        others = "".join(f", {_behind(cell, best)}" for cell in behind)
+        more = f"; then{others.removeprefix(',')}" if behind else ""
+        lines.append(f"{summary.title(problem)}: {first}{more}.")
+    return lines
+
+
+def _behind(cell: Cell, best: Cell) -> str:
+    """Return a policy with its distance to the best, in percent where that means something."""
+    title = policy_title(cell.policy)
+    if best.mean <= 0:
+        return f"{title} {cell.mean:,.1f}"
+    ratio = cell.mean / best.mean
+    return (
+        f"{title} (+{100 * (ratio - 1):,.0f} %)" if ratio < 10 else f"{title} ({ratio:,.0f} times)"
+    )
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+DIAGONAL = Entry(text="·")
+
+
+def is_compared(measures: Measures) -> bool:
+    """Say whether there is anything to compare: two policies, and two problems that all have played."""
+    is_whole = ~np.isnan(measures.regrets).any(axis=0)
+    return len(measures.policies) > 1 and int(is_whole.sum()) > 1
+
+
+def policy_ranks(measures: Measures) -> Ranks:
+    return ranks(measures.policies, measures.regrets)
+
+
+def comparison_table(measures: Measures) -> ReportTable:
+    """Return a row for each policy, the one with most wins − losses first."""
+    mean_ranks, net, relative = policy_ranks(measures), measures.net, measures.relative
+    won, lost = measures.wins.sum(axis=1), measures.wins.sum(axis=0)
+    ratios, errors = measures.relative_to(measures.order[0])
+    rows = []
+    for at in measures.order:
+        entries = (
+            Entry(text=_with_sign(net[at]), is_best=net[at] == net.max()),
+            Entry(text=_with_sign(measures.loose_net[at])),
+            Entry(text=f"{won[at]:,}"),
+            Entry(text=f"{lost[at]:,}"),
+            Entry(text=f"{relative[at]:.3f}", is_best=relative[at] == relative.min()),
+            Entry(text=_ratio_with_error(ratios[at], errors[at])),
+            Entry(text=f"{mean_ranks.means[at]:.2f}"),
+            Entry(text=f"{measures.stuck[at]:,} of {measures.trials[at]:,}"),
+            Entry(text=f"{measures.milliseconds[at]:.3f}"),
+        )
+        rows.append((policy_title(measures.policies[at]), entries))
+    count = len(measures.problems)
+    return ReportTable(
+        caption=(
+            f"{len(measures.policies)} policies on {count} problems. Significant wins and losses (two-sided "
+            "p < 0.05) are counted over all other policies and problems; beside them wins − losses at the "
+            "level of earlier tables, p < 0.166. Regret is relative to the best of each problem, in the "
+            "geometric mean; relative to the first policy it has its standard error over datasets. A trial "
+            "is stuck if its regret is over twice the median of all policies' means. Of the ranks, "
+            f"{mean_ranks.problems} problems count, and a difference below {mean_ranks.difference:.2f} tells "
+            "nothing."
+        ),
+        corner="Policy",
+        columns=(
+            "Wins − losses",
+            "at p < 0.166",
+            "Wins",
+            "Losses",
+            "Regret / best",
+            "Regret / first",
+            "Mean rank",
+            "Stuck",
+            "CPU ms / round",
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _with_sign(number: int) -> str:
+    return f"{number:+d}".replace("-", "−")
+
+
+def _ratio_with_error(ratio: float, error: float) -> str:
+    return f"{ratio:.3f}" if np.isnan(error) else f"{ratio:.3f} ± {error:.3f}"
+
+
+def pairs_table(measures: Measures) -> ReportTable:
+    """Return wins–losses of each row against each column, in bold where a row has more wins."""
+    wins, order = measures.wins, measures.order
+    rows = []
+    for row in order:
+        entries = [
+            DIAGONAL
+            if row == column
+            else Entry(
+                text=f"{wins[row, column]}–{wins[column, row]}",
+                is_best=bool(wins[row, column] > wins[column, row]),
+            )
+            for column in order
+        ]
+        rows.append((policy_title(measures.policies[row]), tuple(entries)))
+    return ReportTable(
+        caption="Problems that the row wins significantly – loses; in bold where it wins more.",
+        corner="Row against column",
+        columns=tuple(policy_title(measures.policies[at]) for at in order),
+        rows=tuple(rows),
+    )
+
+
+def loss_table(measures: Measures, summary: Summary) -> ReportTable:
+    """Return the progressive validation loss of each policy on each problem, which is a row here."""
+    order, losses = measures.order, measures.losses
+    rows = []
+    for at, problem in enumerate(measures.problems):
+        column = losses[:, at]
+        best = np.nanmin(column) if not np.isnan(column).all() else np.nan
+        entries = [
+            Entry() if np.isnan(x) else Entry(text=f"{x:.4f}", is_best=bool(x == best))
+            for x in column[order]
+        ]
+        rows.append((f"{summary.title(problem)}, {problem.horizon:,} rounds", tuple(entries)))
+    return ReportTable(
+        caption="Progressive validation loss, mean over seeds; the smallest of each row in bold.",
+        corner="Problem",
+        columns=tuple(policy_title(measures.policies[at]) for at in order),
+        rows=tuple(rows),
+    )

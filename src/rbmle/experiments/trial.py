@@ -1,29 +1,37 @@
 """A trial: a policy plays an environment for some rounds, with a seed."""
 
+import ast
 import hashlib
 import json
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from rbmle.core.bandit import Bandit
-from rbmle.core.events import unlogged
+from rbmle.core.errors import RBMLEError
+from rbmle.core.events import without_logging
 from rbmle.core.policy import Policy
 from rbmle.core.types import Decision
-from rbmle.environments.base import Environment, delay_of, log_of, shown_of
-from rbmle.experiments.code import Code, outside_code, own_code
-from rbmle.experiments.versions import versions
+from rbmle.environments.base import Environment, delay_of, load_data, log_of, shown_of
+from rbmle.experiments.code import Code, outside_code, own_code, versions
+
+
+class TrialError(RBMLEError, RuntimeError):
+    """A trial that failed, with its policy, its dataset and its seed."""
+
 
 CHUNK = 100  # rounds between two reports
 FILE = "file"  # of an environment's settings: where its data were read
+CLASS = "class"  # of a part of a policy, among its settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """All that determines a run."""
 
@@ -46,31 +54,34 @@ class Trial:
 
     @property
     def title(self) -> str:
-        """Return the trial in a few words."""
         return f"{self.name} on {self.environment.settings['name']} with seed {self.seed}"
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
-        """Return the trial as JSON, the whole truth."""
         return {
             "policy": self.name,
-            "settings": repr(self.policy),
+            "settings": describe(self.policy),
             "environment": self.environment.settings,
             "horizon": self.horizon,
             "seed": self.seed,
             "code": self.code.settings,
         }
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Return a hash of the trial's content and code: equal trials have one id.
 
-        A file is known by what is in it, not by where it is.
+        A file is known by its content, not by its path. The policy counts by its `repr`, as it always has, so
+        that ids stay what they were.
         """
-        content = self.settings
-        content["environment"] = {k: v for k, v in content["environment"].items() if k != FILE}
+        environment = {k: v for k, v in self.settings["environment"].items() if k != FILE}
+        content = self.settings | {"settings": repr(self.policy), "environment": environment}
         text = json.dumps(content, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out settings and id: another process may have other code, and finds its own."""
+        return {k: v for k, v in vars(self).items() if k not in ("settings", "id")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +89,7 @@ class Run:
     """What happened in a trial."""
 
     id: str
-    settings: dict[str, Any]  # of the trial
+    settings: dict[str, Any]  # of the trial, as JSON
     regrets: Float[np.ndarray, " rounds"]  # of each round, not cumulated
     cpu_seconds: float
     wall_seconds: float
@@ -87,27 +98,22 @@ class Run:
 
     @property
     def code(self) -> Code:
-        """Return the code that the run was made by."""
         return Code.of(self.settings.get("code"), self.versions.get("rbmle", "unknown"))
 
     @property
     def dataset(self) -> str:
-        """Return the name of the environment."""
         return str(self.settings["environment"]["name"])
 
     @property
     def policy(self) -> str:
-        """Return the name of the policy."""
         return str(self.settings["policy"])
 
     @property
     def seed(self) -> int:
-        """Return the seed."""
         return int(self.settings["seed"])
 
     @property
     def final_regret(self) -> float:
-        """Return the cumulative regret at the end."""
         return float(self.regrets.sum())
 
 
@@ -117,14 +123,14 @@ def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Ru
     Where rewards come late, the last ones come after the last decision, and are not learned. Where arms are
     shown as a list, regret is against the list of the best ones. What a log takes to learn is part of the time.
     """
-    world = trial.environment
-    _compile(trial)
-    bandit = _bandit(trial)
+    world = load_data(trial.environment)
+    _compile_kernels(trial, world)
+    bandit = _make_bandit(trial, world)
     late, delay, shown = deque[list[tuple[Decision, float]]](), delay_of(world), shown_of(world)
     regrets = np.zeros(trial.horizon, np.float32)
     wall, cpu = time.perf_counter(), time.thread_time()
     if (log := log_of(world, trial.seed)) is not None:
-        with unlogged():
+        with without_logging():
             bandit.partial_fit(log.X, log.arms.tolist(), log.rewards)
     for t in range(trial.horizon):
         offer = world.round(t, trial.seed)
@@ -132,7 +138,7 @@ def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Ru
         arms = [int(decision.arm) for decision in decisions]
         late.append(list(zip(decisions, offer.rewards[arms].tolist(), strict=True)))
         if len(late) > delay:
-            with unlogged():
+            with without_logging():
                 for decision, reward in late.popleft():
                     bandit.learn(decision, reward)
         best = offer.means.max() if shown == 1 else np.sort(offer.means)[-shown:].sum()
@@ -150,9 +156,49 @@ def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Ru
     )
 
 
-def _bandit(trial: Trial) -> Bandit:
-    """Return the bandit of a trial, before any data."""
-    world = trial.environment
+def describe(value: Any) -> Any:
+    """Return a policy, or a part of one, as JSON: a dataclass is its class and its fields.
+
+    >>> from rbmle import LinUCB, Ridge
+    >>> describe(Ridge())["class"], describe(LinUCB(exploration=0.5))["exploration"]
+    ('Ridge', 0.5)
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {f.name: describe(getattr(value, f.name)) for f in fields(value) if f.repr}
+        return {CLASS: type(value).__qualname__, **parts}
+    if isinstance(value, tuple | list):
+        return [describe(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def parse_description(text: str) -> Any:
+    """Return what `describe` makes of a policy, given its `repr`, which runs used to be stored with.
+
+    A text that is no such `repr` stays as it is.
+    """
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    return _parse_node(node) if isinstance(node, ast.Call) else text
+
+
+def _parse_node(node: ast.expr) -> Any:
+    match node:
+        case ast.Call(func=kind, args=[], keywords=words):
+            parts = {str(word.arg): _parse_node(word.value) for word in words}
+            return {CLASS: ast.unparse(kind), **parts}
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return [_parse_node(item) for item in items]
+        case ast.Name(id="inf" | "nan" as name):
+            return float(name)
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return ast.unparse(node)
+
+
+def _make_bandit(trial: Trial, world: Environment) -> Bandit:
     return Bandit(
         trial.policy,
         arms=world.arms,
@@ -162,10 +208,10 @@ def _bandit(trial: Trial) -> Bandit:
     )
 
 
-def _compile(trial: Trial) -> None:
+def _compile_kernels(trial: Trial, world: Environment) -> None:
     """Let another bandit play a round, so that no compilation is part of the time of a run."""
-    other = _bandit(trial)
-    offer = trial.environment.round(0, trial.seed)
+    other = _make_bandit(trial, world)
+    offer = world.round(0, trial.seed)
     decision = other.decide(offer.x)
     other.learn(decision, float(offer.rewards[int(decision.arm)]))
     other.decide(offer.x)

@@ -1,4 +1,4 @@
-"""Dictionaries of features, different from round to round, to sparse contexts."""
+"""From dictionaries of features, which may differ from round to round, to sparse contexts."""
 
 from rbmle.features.hashing import Hashing
 

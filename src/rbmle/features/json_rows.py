@@ -1,4 +1,4 @@
-"""Features as JSON to sparse rows, by a kernel: no Python object is made of them."""
+"""From features in JSON to sparse rows by a kernel, without Python objects."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,9 +9,7 @@ from jaxtyping import Int
 from rbmle.core.types import Rows, Scales
 from rbmle.engine.feature_rows import feature_rows
 from rbmle.engine.json_features import MORE_FEATURES, NEW_FEATURES, NEW_ID, read_groups
-from rbmle.features.hashes import seed_bits
-from rbmle.features.hashing import MOST_PRODUCTS, Hashing
-from rbmle.features.rows import interactions_of, scale
+from rbmle.features.hashing import MOST_PRODUCTS, Hashing, interactions_of, scale, seed_bits
 
 JSONBytes = Any  # a JSON array of objects: bytes, or msgspec's Raw, which has a buffer too
 
@@ -20,7 +18,7 @@ _NO_CODES = np.empty(0, np.int64)
 
 
 class Offered(NamedTuple):
-    """A call as it was sent: JSON arrays of the features of all, and of each action with its id."""
+    """A call as it was sent: JSON arrays of the shared features, and of each action's with its id."""
 
     context: list[JSONBytes]
     ids: list[str]
@@ -36,7 +34,7 @@ def json_rows(
 ) -> Rows | None:
     """Return a row for each action; None if a kernel cannot read them, or there are too many products.
 
-    All features are multiplied: it is for a hashing whose `interactions` are None.
+    All features are multiplied, so the `interactions` of the hashing must be None.
     """
     pieces: list[JSONBytes] = []
     kinds: list[int] = []
@@ -44,7 +42,7 @@ def json_rows(
         pieces += context
         kinds += [NEW_FEATURES, *[MORE_FEATURES] * (len(context) - 1)]
         if hashing.ids_are_features:
-            pieces += [part for own in zip(map(str.encode, ids), features) for part in own]  # noqa: B905
+            pieces += [part for action in zip(map(str.encode, ids), features) for part in action]  # noqa: B905
             kinds += [NEW_ID, MORE_FEATURES] * len(ids)
         else:
             pieces += features

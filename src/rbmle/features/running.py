@@ -1,4 +1,4 @@
-"""Numbers in the user's units to numbers of like size, by the mean and deviation of what was learned."""
+"""Running scaling: numbers are scaled by the mean and deviation of what was learned."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from rbmle.engine.scaling import standardised_rows
 class Running:
     """Features by place or by name, which a bandit scales by a running mean and deviation.
 
-    Contexts stay in the user's units everywhere but where a policy sees them: when it decides, and when it
-    learns. Both times they are scaled by the rows that were learned before, and as if the row itself were one
-    more of them, so a number is never more deviations away than √(rows learned), and never more than 4.
-    Rewards have no part in it, and decisions change nothing.
+    Contexts stay in the user's units except where a policy sees them: when it decides and when it learns.
+    Both times they are scaled by the rows that were learned before and the row itself, so a number is never
+    more deviations away than √(rows learned), and never more than 4. Rewards do not matter, and decisions
+    change nothing.
 
     - A number that is not 0 in half of the rows or more becomes (x − mean)/deviation.
     - Numbers that are mostly 0 are not centred, so 0 stays 0: they are divided by the root mean square of
       those that are not 0. A flag becomes 1, however rare it is.
-    - What was the same in every row becomes a constant. A constant is added, because centred numbers have no
-      intercept; constants together have the squared length ½.
+    - A number that was the same in every row becomes a constant. A constant is added, because centred numbers
+      have no intercept; constants together have the squared length ½.
     - All but the constants are divided by one number, which brings their mean squared length to ½.
 
-    >>> from rbmle.core.contexts import per_arm
+    >>> from rbmle.core.encoding import per_arm
     >>> numbers = Running(of=Names(names=("age", "is_new")))
     >>> moments = numbers.start()
     >>> visitors = per_arm([[30, 0], [40, 0], [50, 1]], 2)
@@ -58,7 +58,7 @@ class Running:
         return self.of.rows(X, arms)
 
     def start(self) -> Moments:
-        """Return what is known before any data."""
+        """Return the statistics before any data."""
         counts, means, variances = np.zeros((3, self.size))
         return Moments(np.zeros(1), counts, means, variances)
 

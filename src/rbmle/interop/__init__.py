@@ -1,6 +1,6 @@
-"""Adapters to other libraries, and policies that stand on them; each needs an extra.
+"""Adapters to other libraries, and policies that need them; each needs an extra.
 
-A library is not imported before it is needed: names are loaded when they are first used.
+Libraries are imported when an adapter is first used.
 """
 
 from importlib import import_module
@@ -11,23 +11,22 @@ from rbmle.interop.needs import need
 # The name of an adapter: its module, the package that it adapts, and the extra that brings it.
 _ADAPTERS = {
     "BanditClassifier": ("sklearn_classifier", "sklearn", "sklearn"),
-    "BanditEnv": ("gymnasium_env", "gymnasium", "gymnasium"),
-    "gymnasium_bandit": ("gymnasium_play", "gymnasium", "gymnasium"),
-    "play_gymnasium": ("gymnasium_play", "gymnasium", "gymnasium"),
-    "CobaLearner": ("coba_learner", "coba", "coba"),
-    "CobaEnvironment": ("coba_environment", "coba", "coba"),
+    "BanditEnv": ("gymnasium_adapters", "gymnasium", "gymnasium"),
+    "gymnasium_bandit": ("gymnasium_adapters", "gymnasium", "gymnasium"),
+    "play_gymnasium": ("gymnasium_adapters", "gymnasium", "gymnasium"),
+    "CobaLearner": ("coba_adapters", "coba", "coba"),
+    "CobaEnvironment": ("coba_adapters", "coba", "coba"),
     "RiverPolicy": ("river_policy", "river", "river"),
-    "TorchNetwork": ("torch_network", "torch", "torch"),
-    "Perceptron": ("torch_network", "torch", "torch"),
-    "TorchRegression": ("torch_regression", "torch", "torch"),
-    "Minibatch": ("torch_regression", "torch", "torch"),
-    "TorchDiagonal": ("torch_precision", "torch", "torch"),
+    "TorchNetwork": ("torch_models", "torch", "torch"),
+    "Perceptron": ("torch_models", "torch", "torch"),
+    "TorchRegression": ("torch_models", "torch", "torch"),
+    "Minibatch": ("torch_models", "torch", "torch"),
+    "TorchDiagonal": ("torch_models", "torch", "torch"),
 }
 __all__ = [*_ADAPTERS]  # noqa: PLE0604  # strings, all of them
 
 
 def __getattr__(name: str) -> Any:
-    """Load an adapter; raise SettingError that names the extra if its library is missing."""
     if name not in _ADAPTERS:
         raise AttributeError(f"rbmle.interop has no {name!r}; it has {', '.join(_ADAPTERS)}")
     module, package, extra = _ADAPTERS[name]

@@ -22,16 +22,13 @@ class MABWiserState:
     features: int
 
     def __post_init__(self) -> None:
-        """Start without a live bandit of MABWiser."""
         self.live: Any = None
         self.lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the fields."""
         self.__init__(**state)  # type: ignore[misc]  # it is this class's own
 
 
@@ -43,14 +40,12 @@ class MABWiserLinUCB:
     ridge: float = 1.0  # λ
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a setting out of range, or if MABWiser is not installed."""
         need("mabwiser", "mabwiser", type(self).__name__)
         for name, value in (("exploration", self.exploration), ("ridge", self.ridge)):
             if not 0 <= value < float("inf"):
                 raise SettingError(f"`{name}` must be a finite number, 0 or more, got {value}")
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> MABWiserState:
-        """Return the state before any data."""
         return MABWiserState(history=History.empty(blocks, "float64"), features=features)
 
     def index(self, state: MABWiserState, contexts: Contexts, rng: np.random.Generator) -> Indices:
@@ -60,21 +55,24 @@ class MABWiserLinUCB:
         places = contexts.rows.blocks
         is_shared = len(set(contexts.rows.starts.tolist())) == 1
         X = contexts.part(slice(1)).dense() if is_shared else contexts.dense()
-        with state.lock, np.errstate(invalid="ignore"):  # the bandit refuses what is not finite
+        with (
+            state.lock,
+            np.errstate(invalid="ignore"),
+        ):  # the bandit refuses indices that are not finite
             expectations = self._live(state).predict_expectations(X)
-        each = [expectations] if isinstance(expectations, dict) else expectations
-        each = each * len(places) if is_shared else each
-        return np.array([one[int(place)] for one, place in zip(each, places, strict=True)])
+        by_arm = [expectations] if isinstance(expectations, dict) else expectations
+        by_arm = by_arm * len(places) if is_shared else by_arm
+        return np.array(
+            [of_context[int(place)] for of_context, place in zip(by_arm, places, strict=True)]
+        )
 
     def update(self, state: MABWiserState, seen: Observation, rng: np.random.Generator) -> None:
-        """Learn from one observation."""
         with state.lock:
             live = self._live(state)
             _teach(live, seen.context, seen.reward, state.history.count == 0)
             state.history.append(seen, ALL, rng)
 
     def grow(self, state: MABWiserState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
         with state.lock:
             state.history.grow(blocks)
             state.live = None  # it is taught again, with more arms

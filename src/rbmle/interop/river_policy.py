@@ -14,14 +14,21 @@ from rbmle.core.types import ArmId
 class RiverPolicy(ContextualPolicy):
     """A bandit that begins with the first context, and to which arms are added as they come.
 
-    Args:
-        policy: a policy, its class, or its name, such as "neural-ucb".
-        features: their names, or an encoder such as `Hashing()` for features that are not all numbers or
-            differ from round to round. None: the names of the first context.
-        seed: of the bandit.
-        reward_obj: river's own statistic of each arm; None: the mean.
-        reward_scaler: as river has it; the bandit learns the scaled reward.
-        burn_in: how often each arm is pulled before the bandit decides.
+    Parameters
+    ----------
+    policy
+        A policy, its class, or its name, such as "neural-ucb".
+    features
+        Their names, or an encoder such as `Hashing()` for features that are not all numbers or
+        differ from round to round. None: the names of the first context.
+    seed
+        Of the bandit.
+    reward_obj
+        River's own statistic of each arm; None: the mean.
+    reward_scaler
+        As river has it; the bandit learns the scaled reward.
+    burn_in
+        How often each arm is pulled before the bandit decides.
 
     """
 
@@ -42,13 +49,12 @@ class RiverPolicy(ContextualPolicy):
         """Learn what an arm paid in a context."""
         super().update(arm_id, context, *reward, **more)
         paid = reward[0] if self.reward_scaler is None else self.reward_scaler.func(reward[0])
-        self._begun(context, [arm_id]).learn(context, arm=arm_id, reward=float(paid))
+        self._begin(context, [arm_id]).learn(context, arm=arm_id, reward=float(paid))
 
     def _pull(self, arm_ids: Sequence[ArmId], context: dict[str, Any]) -> ArmId:
-        """Return the arm to pull."""
-        return self._begun(context, arm_ids).decide(context, eligible=list(arm_ids)).arm
+        return self._begin(context, arm_ids).decide(context, eligible=list(arm_ids)).arm
 
-    def _begun(self, context: dict[str, Any], arms: Sequence[ArmId]) -> Bandit:
+    def _begin(self, context: dict[str, Any], arms: Sequence[ArmId]) -> Bandit:
         """Return the bandit, which is made at the first context, with all of these arms."""
         if self.bandit is None:
             names = list(context) if self.features is None else self.features

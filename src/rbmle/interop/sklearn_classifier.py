@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.checks import policy_of
-from rbmle.core.contexts import every_in_blocks, per_arm
+from rbmle.core.encoding import every_in_blocks, per_arm
 from rbmle.core.errors import SettingError
 from rbmle.core.policy import Policy, Predicts, has
 from rbmle.engine.compiled import scalar
-from rbmle.engine.expectation import expectations
+from rbmle.engine.exponential_family import expectations
 from rbmle.models.regression import Regression
 
 LARGEST_SEED = 2**31 - 1
@@ -24,9 +24,12 @@ LARGEST_SEED = 2**31 - 1
 class BanditClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that chooses a class for each row, and learns only whether it was the right one.
 
-    Args:
-        policy: a policy, its class, or its name, such as "neural-ucb".
-        random_state: from which the order of the rows in `fit` and the bandit's seed are drawn.
+    Parameters
+    ----------
+    policy
+        A policy, its class, or its name, such as "neural-ucb".
+    random_state
+        From which the order of the rows in `fit` and the bandit's seed are drawn.
 
     After fitting, `bandit_` is the bandit, whose arms are the places of `classes_`, and `rewards_` has what
     each round paid, in the order in which they were learned. Its mean is an honest accuracy: each class was
@@ -49,8 +52,8 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
 
     def fit(self, X: Any, y: Any) -> "BanditClassifier":
-        """Start anew, and play each row once, in random order."""
-        X, y = self._validated(X, y, is_first=True)
+        """Start again, and play each row once, in random order."""
+        X, y = self._validate(X, y, is_first=True)
         rng = check_random_state(self.random_state)
         self._start(np.unique(y), rng)
         order = rng.permutation(len(y))
@@ -65,7 +68,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         someone chose, and row i learns that y[i] paid rewards[i].
         """
         is_first = not hasattr(self, "bandit_")
-        X, y = self._validated(X, y, is_first)
+        X, y = self._validate(X, y, is_first)
         if is_first:
             if classes is None:
                 raise SettingError(
@@ -84,7 +87,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of the largest expected reward for each row; nothing is explored."""
-        best = self._expected(X).argmax(axis=1)
+        best = self._expected_rewards(X).argmax(axis=1)
         return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n classes"]:
@@ -93,15 +96,14 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         A class's expected reward is the probability that it is right. Each is estimated on its own, so they
         need not add up to 1; the nearest ones that do are returned.
         """
-        return nearest_probabilities(self._expected(X))
+        return nearest_probabilities(self._expected_rewards(X))
 
     def __sklearn_tags__(self) -> Any:
-        """Say that sparse matrices are welcome."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _validated(self, X: Any, y: Any, is_first: bool) -> tuple[Any, np.ndarray]:
+    def _validate(self, X: Any, y: Any, is_first: bool) -> tuple[Any, np.ndarray]:
         """Return rows and labels, checked as scikit-learn checks them."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=is_first)
         check_classification_targets(y)
@@ -137,7 +139,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
             )
         return np.searchsorted(self.classes_, y)
 
-    def _expected(self, X: Any) -> Float[np.ndarray, "n classes"]:
+    def _expected_rewards(self, X: Any) -> Float[np.ndarray, "n classes"]:
         """Return the expected reward of each class for each row."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

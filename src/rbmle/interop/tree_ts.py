@@ -1,4 +1,4 @@
-"""TreeTS: randomised trees of scikit-learn, fitted anew at growing distances, with bootstrap draws.
+"""TreeTS: randomised trees of scikit-learn, refitted at growing intervals, with bootstrap draws.
 
 After TreeBootstrap (Elmachtoub, McNellis, Oh, Petrik 2017, "A practical method for solving contextual
 bandit problems using decision trees"), with three differences: trees are extremely randomised (Geurts,
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from rbmle.core.choosing import shares
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts, Indices, Observation, Probabilities
-from rbmle.core.weighing import shares
 from rbmle.interop.needs import need
 from rbmle.models.history import History, Memory
 
@@ -37,7 +37,7 @@ class Forest:
     depth: int
 
     def predict(self, contexts: Contexts) -> Float[np.ndarray, "arms trees"]:
-        """Return what each tree of an arm's block says of its context."""
+        """Return the prediction of each tree of an arm's block."""
         X = contexts.dense().astype(np.float32)  # as trees are fitted
         node = self.roots[contexts.rows.blocks]
         for _ in range(self.depth):
@@ -59,7 +59,7 @@ class TreeState:
 class TreeTS:
     """Index: the mean of a committee of trees, drawn in each round from those of an arm's bootstraps."""
 
-    trees: int = 50  # of each arm, each with a bootstrap of its own
+    trees: int = 50  # of each arm, each with its own bootstrap
     committee: int = 25  # trees that a draw is the mean of, with replacement
     leaf: int = 2  # observations in a leaf, at least
     ratio: float = 1.3  # of the observations at two fits
@@ -67,7 +67,6 @@ class TreeTS:
     highest: float = 1.0  # and of another
 
     def __post_init__(self) -> None:
-        """Raise SettingError for numbers that cannot be, or if scikit-learn is not installed."""
         need("sklearn", "experiments", type(self).__name__)
         for name in ("trees", "committee", "leaf"):
             if getattr(self, name) < 1:
@@ -76,7 +75,6 @@ class TreeTS:
             raise SettingError(f"`ratio` must be a number above 1, got {self.ratio}")
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> TreeState:
-        """Return the state before any data: all arms tie."""
         return TreeState(
             history=History.empty(blocks, "float64"),
             forest=_stumps(np.zeros((blocks, self.trees), np.int64), self._prior),
@@ -96,18 +94,17 @@ class TreeTS:
         return indices[0], shares(indices).mean(axis=0) if draws else None
 
     def predict(self, state: TreeState, contexts: Contexts) -> Indices:
-        """Return the mean of all trees."""
         return state.forest.predict(contexts).mean(axis=1)
 
     def update(self, state: TreeState, seen: Observation, rng: np.random.Generator) -> None:
-        """Remember an observation, and fit all trees anew if that is due."""
+        """Remember an observation, and refit all trees if that is due."""
         state.history.append(seen, ALL, rng)
         if state.history.count >= state.due:
-            state.forest = self._fitted(state.history, seen.context.features, rng)
+            state.forest = self._fit(state.history, seen.context.features, rng)
             state.due = math.ceil(self.ratio * state.due)
 
     def grow(self, state: TreeState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks, whose trees say nothing until the next fit."""
+        """Make room for more blocks, whose trees predict the prior until the next fit."""
         state.history.grow(blocks)
         forest = state.forest
         more = np.full((blocks - len(forest.roots), self.trees), len(forest.value))
@@ -120,7 +117,6 @@ class TreeTS:
 
     @property
     def _prior(self) -> float:
-        """Return what a tree says that has seen its made-up observations alone."""
         return (self.lowest + self.highest) / 2
 
     def _draws(
@@ -130,7 +126,7 @@ class TreeTS:
         members = rng.integers(self.trees, size=(draws, self.committee))
         return votes[:, members].mean(axis=2).T
 
-    def _fitted(self, history: History, features: int, rng: np.random.Generator) -> Forest:
+    def _fit(self, history: History, features: int, rng: np.random.Generator) -> Forest:
         """Return trees fitted to bootstraps of each block's observations."""
         X = np.zeros((history.count, features), np.float32)
         lengths = history.lengths[: history.count]
@@ -143,21 +139,21 @@ class TreeTS:
         rewards = history.rewards[: history.count]
         trees = []
         for start, count in zip(history.member_starts, history.member_counts, strict=True):
-            own = history.members[start : start + count]
-            trees += [self._tree(X, rewards, own, rng) for _ in range(self.trees)]
-        return joined(trees, (len(history.member_starts), self.trees))
+            members = history.members[start : start + count]
+            trees += [self._tree(X, rewards, members, rng) for _ in range(self.trees)]
+        return join_trees(trees, (len(history.member_starts), self.trees))
 
     def _tree(
         self,
         X: Float[np.ndarray, "n features"],
         rewards: Float[np.ndarray, " n"],
-        own: Int[np.ndarray, " observations"],
+        members: Int[np.ndarray, " observations"],
         rng: np.random.Generator,
     ) -> Any:
         """Return a tree of scikit-learn, fitted to a bootstrap and two made-up observations."""
         from sklearn.tree import ExtraTreeRegressor  # it takes a second to import
 
-        drawn = own[rng.integers(len(own), size=len(own))] if len(own) else own
+        drawn = members[rng.integers(len(members), size=len(members))] if len(members) else members
         made_up = rng.integers(len(X), size=2)
         y = np.concatenate([rewards[drawn], [self.lowest, self.highest]])
         seed = int(rng.integers(LARGEST_SEED))
@@ -180,19 +176,19 @@ def _stumps(roots: Int[np.ndarray, "blocks trees"], value: float) -> Forest:
     )
 
 
-def joined(trees: list[Any], shape: tuple[int, int]) -> Forest:
+def join_trees(trees: list[Any], shape: tuple[int, int]) -> Forest:
     """Return trees of scikit-learn in one list of nodes."""
     ends = np.cumsum([tree.node_count for tree in trees])
     starts = ends - [tree.node_count for tree in trees]
     is_leaf = np.concatenate([tree.children_left for tree in trees]) < 0
     shift = np.repeat(starts, ends - starts)
-    own = np.arange(len(shift))
+    nodes = np.arange(len(shift))
     left = np.concatenate([tree.children_left for tree in trees]) + shift
     right = np.concatenate([tree.children_right for tree in trees]) + shift
     return Forest(
         roots=starts.reshape(shape),
-        left=np.where(is_leaf, own, left),
-        right=np.where(is_leaf, own, right),
+        left=np.where(is_leaf, nodes, left),
+        right=np.where(is_leaf, nodes, right),
         feature=np.where(is_leaf, 0, np.concatenate([tree.feature for tree in trees])),
         threshold=np.concatenate([tree.threshold for tree in trees]),
         value=np.concatenate([tree.value[:, 0, 0] for tree in trees]),

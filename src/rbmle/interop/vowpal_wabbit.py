@@ -1,7 +1,7 @@
 """Vowpal Wabbit as a policy: its contextual bandits with action-dependent features.
 
 An arm's features are its context, in the arm's own block. The pmf that Vowpal Wabbit predicts is the
-policy's index and its probabilities: arms are drawn by the bandit, and propensities are true.
+policy's index and its probabilities: arms are drawn by the bandit, and propensities are exact.
 """
 
 import threading
@@ -28,7 +28,7 @@ SPACE = "x"  # the namespace of all features
 class VWState:
     """What Vowpal Wabbit was taught, in order; it is taught again where a state is loaded or copied.
 
-    Its own model file would not do: predicting changes the file, and a loaded `--cover` goes another way.
+    Its model file is not enough: predicting changes the file, and a loaded `--cover` continues differently.
     """
 
     history: History
@@ -36,16 +36,13 @@ class VWState:
     chances: Float[np.ndarray, " slots"]  # of the arm that was played
 
     def __post_init__(self) -> None:
-        """Start without a live workspace."""
         self.workspace: Any = None
         self.lock = threading.Lock()  # a workspace is for one thread at a time
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: a workspace cannot be copied."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the fields."""
         self.__init__(**state)  # type: ignore[misc]  # it is this class's own
 
 
@@ -55,11 +52,10 @@ class VowpalWabbit(ABC):
 
     interactions: Literal["none", "quadratic"] = "none"  # quadratic: all products of two features
     bits: int = 18  # of the table of weights; Vowpal Wabbit's own default
-    lowest: float = 0.0  # reward; those that explore by regression are told the range of costs
+    lowest: float = 0.0  # reward; explorers by regression need the range of costs
     highest: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a range that is none, or if Vowpal Wabbit is not installed."""
         need("vowpalwabbit", "vw", type(self).__name__)
         if not self.lowest < self.highest:
             raise SettingError(
@@ -77,18 +73,16 @@ class VowpalWabbit(ABC):
 
     @property
     def rewards(self) -> tuple[float, float]:
-        """Return the smallest and the largest reward that there can be."""
         return self.lowest, self.highest
 
     @property
     def options(self) -> str:
-        """Return all options; a cost is −reward, so that what was never tried promises nothing."""
+        """Return all options; a cost is −reward, so that untried arms have the prediction 0."""
         products = f" -q {SPACE}{SPACE}" if self.interactions == "quadratic" else ""
         return f"--cb_explore_adf {self.explorer}{products} -b {self.bits} --quiet"
 
     @property
     def cost_range(self) -> str:
-        """Return the options that tell the range of costs."""
         return f"--cb_min_cost {-self.highest} --cb_max_cost {-self.lowest}"
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> VWState:
@@ -125,15 +119,14 @@ class VowpalWabbit(ABC):
             live = self._live(state, seen.context.features)
             pmf = np.array(live.predict(texts))
             chance = max(float(pmf[block] / pmf.sum()), LEAST)  # if it would never play the arm
-            live.learn(labelled(texts, block, seen.reward, chance))
+            live.learn(add_label(texts, block, seen.reward, chance))
             at = state.history.seen
             if at == len(state.chances):
-                state.chances, state.arms = _doubled(state.chances), _doubled(state.arms)
+                state.chances, state.arms = _double(state.chances), _double(state.arms)
             state.chances[at], state.arms[at] = chance, arms
             state.history.append(seen, ALL, rng)
 
     def grow(self, state: VWState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
         state.history.grow(blocks)
 
     def _live(self, state: VWState, features: int) -> Any:
@@ -151,22 +144,22 @@ def examples(state: VWState, features: int) -> Iterator[list[str]]:
     """Yield what was taught, in order."""
     starts, lengths, blocks, indices, values = state.history.rows
     for at in range(state.history.count):
-        one = slice(at, at + 1)
-        row = Rows(starts[one], lengths[one], blocks[one], indices, values)
+        only = slice(at, at + 1)
+        row = Rows(starts[only], lengths[only], blocks[only], indices, values)
         context = Contexts(rows=row, features=features)
         reward, chance = float(state.history.rewards[at]), float(state.chances[at])
         texts = lines(everywhere(context, int(state.arms[at])))
-        yield labelled(texts, int(blocks[at]), reward, chance)
+        yield add_label(texts, int(blocks[at]), reward, chance)
 
 
-def labelled(texts: list[str], place: int, reward: float, chance: float) -> list[str]:
+def add_label(texts: list[str], place: int, reward: float, chance: float) -> list[str]:
     """Return the lines of all arms, the played one with its cost and probability."""
     label = f"{place}:{-reward!r}:{chance!r} "
     return [label + text if at == place else text for at, text in enumerate(texts)]
 
 
 def everywhere(context: Contexts, arms: int) -> Contexts:
-    """Return one context in the blocks of all arms; where arms have rows of their own, that is one."""
+    """Return one context in the blocks of all arms; one block if arms have their own rows."""
     (start,), (length,), _, indices, values = context.rows
     rows = Rows(np.full(arms, start), np.full(arms, length), np.arange(arms), indices, values)
     return Contexts(rows=rows, features=context.features)
@@ -176,7 +169,7 @@ def lines(contexts: Contexts) -> list[str]:
     """Return a line for each arm; a feature is named by its place, those of other blocks by others."""
     starts, lengths, blocks, indices, values = contexts.rows
     texts: dict[tuple[int, int], tuple[np.ndarray, list[str]]] = {}
-    found = []
+    formatted = []
     spans = zip(starts.tolist(), lengths.tolist(), blocks.tolist(), strict=True)
     for start, length, block in spans:
         entries = slice(start, start + length)
@@ -186,10 +179,68 @@ def lines(contexts: Contexts) -> list[str]:
         places, numbers = texts[start, length]
         names = (places + block * contexts.features).tolist()
         named = [f"{name}{number}" for name, number in zip(names, numbers, strict=True)]
-        found.append(f"|{SPACE} {' '.join(named)}")
-    return found
+        formatted.append(f"|{SPACE} {' '.join(named)}")
+    return formatted
 
 
-def _doubled(array: np.ndarray) -> np.ndarray:
-    """Return an array of twice the length, zeros at its end."""
+def _double(array: np.ndarray) -> np.ndarray:
     return np.concatenate([array, np.zeros_like(array)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquareCB(VowpalWabbit):
+    """pmf by inverse gap weighting (Foster, Rakhlin 2020, "Beyond UCB")."""
+
+    scale: float = 10.0  # γ = scale · t^exponent
+    exponent: float = 0.5
+
+    @property
+    def explorer(self) -> str:
+        """Return the options of the explorer."""
+        gamma = f"--gamma_scale {self.scale} --gamma_exponent {self.exponent}"
+        return f"--squarecb {gamma} {self.cost_range}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegCB(VowpalWabbit):
+    """pmf on the arm of the smallest cost that a model may have (Foster et al. 2018, "Practical CB")."""
+
+    mellowness: float = 0.1  # c₀, which keeps how bad a model may fit
+
+    @property
+    def explorer(self) -> str:
+        return f"--regcbopt --mellowness {self.mellowness} {self.cost_range}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cover(VowpalWabbit):
+    """pmf of a cover of policies (Agarwal et al. 2014, "Taming the monster"), without uniform play."""
+
+    policies: int = 16
+    diversity: float = 0.1  # ψ
+
+    @property
+    def explorer(self) -> str:
+        return f"--cover {self.policies} --psi {self.diversity} --nounif"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epsilon(VowpalWabbit):
+    """pmf of 1 − ε on the arm of the smallest cost, plus ε/n on each."""
+
+    epsilon: float = 0.05  # ε
+
+    @property
+    def explorer(self) -> str:
+        return f"--epsilon {self.epsilon}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First(VowpalWabbit):
+    """pmf of uniform play at first, then on the arm of the smallest cost."""
+
+    rounds: int = 100  # of uniform play
+
+    @property
+    def explorer(self) -> str:
+        return f"--first {self.rounds}"

@@ -2,13 +2,11 @@
 
 from rbmle.models.arm_ascent import ArmAscent
 from rbmle.models.blend import LinearPart
-from rbmle.models.generalised_linear import GLM
 from rbmle.models.history import Memory
+from rbmle.models.linear import GLM, Ridge
 from rbmle.models.network import Network
 from rbmle.models.precision import Diagonal, Exact
-from rbmle.models.regression import Regression
-from rbmle.models.ridge import Ridge
-from rbmle.models.training import FullBatch, Replay
+from rbmle.models.regression import FullBatch, Regression, Replay
 
 __all__ = [
     "GLM",

@@ -4,19 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbmle.core.checks import check_positive
 from rbmle.core.errors import SettingError
-from rbmle.core.numbers import check_positive
 from rbmle.core.policy import has
 from rbmle.core.types import Contexts, Indices, Rows, rows_at
-from rbmle.engine.ascent import biased_ascent
+from rbmle.engine.ascent import biased_ascent, forecast
 from rbmle.engine.compiled import scalar
-from rbmle.engine.forecast import forecast
 from rbmle.engine.full_batch import full_batch, log_likelihood
 from rbmle.engine.layout import Bias, Fit, Parameters
-from rbmle.models.around import AroundRegression
-from rbmle.models.base import Ascends
-from rbmle.models.regression_state import RegressionState, no_walk, unmoved
-from rbmle.models.training import FullBatch, in_units_of
+from rbmle.models.base import AroundRegression, Ascends
+from rbmle.models.regression import FullBatch, RegressionState, copy_net, in_units_of, no_walk
 
 FEW = 64  # arms that all have their ascent; it is also that of the first ones among many
 MARGIN = 2.0
@@ -88,7 +85,7 @@ class Biased(AroundRegression):
         """Return the network and the history, which the ascent reads."""
         if has(self.model, Ascends):
             return self.model.frozen(state)
-        net, history = unmoved(state.net), state.history.frozen(self.model.memory)
+        net, history = copy_net(state.net), state.history.frozen(self.model.memory)
         watch = state.watch.copy()  # the policy asks for the deviation of rewards
         return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)
 

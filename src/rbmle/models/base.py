@@ -1,11 +1,13 @@
-"""What a model promises: it predicts rewards, and learns from them."""
+"""What a model promises: it predicts rewards and learns from them."""
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from rbmle.core.policy import State
 from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.models.regression import Regression, RegressionState
 
 
 class Model(Protocol[State]):
@@ -57,3 +59,36 @@ class Ascends(Protocol):
     def frozen(self, state: Any) -> Any:
         """Return what `ascend` reads, which stays as it is when the state learns."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AroundRegression:
+    """Base class for models that wrap a `Regression`."""
+
+    model: Regression
+
+    @property
+    def rewards(self) -> tuple[float, float]:
+        return self.model.rewards
+
+    @property
+    def standardises(self) -> bool:
+        return self.model.standardises
+
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
+        """Return the network at θ₀ and an empty history."""
+        return self.model.init(blocks, features, rng)
+
+    def predict(self, state: RegressionState, contexts: Contexts) -> Indices:
+        """Return f(x; θ̂) for every context, in the units of rewards."""
+        return self.model.predict(state, contexts)
+
+    def update_all(self, state: RegressionState, batch: Batch) -> None:
+        """Remember each observation, and fit θ̂ again if it is to be fitted."""
+        self.model.update_all(state, batch)
+
+    def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
+        self.model.grow(state, blocks, rng)
+
+    def frozen(self, state: RegressionState) -> RegressionState:
+        return self.model.frozen(state)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rbmle.core.checks import check_not_negative, check_positive
 from rbmle.core.errors import SettingError
-from rbmle.core.numbers import check_positive
 from rbmle.core.types import Batch, Contexts, Indices
 from rbmle.engine.blend import (
     COUNT,
@@ -20,11 +20,10 @@ from rbmle.engine.blend import (
     blend_values,
 )
 from rbmle.models.arm_ascent import Biased
-from rbmle.models.regression import Regression
-from rbmle.models.regression_state import RegressionState
-from rbmle.models.training import Replay
-from rbmle.models.watch import units
+from rbmle.models.drift import units
+from rbmle.models.regression import Regression, RegressionState, Replay
 
+PRIOR = 20.0  # rounds
 DENSE = 2**22  # numbers that V⁻¹ has at most; of wider contexts its diagonal is kept
 
 
@@ -52,16 +51,17 @@ State = BlendState | RegressionState  # the latter where there is no line
 class LinearPart:
     """Ridge regressions on scaled features and a constant, averaged by how well they predict, beside a network.
 
-    Rewards are noisy more often than not. Then a network needs thousands of them before it predicts better
-    than a line, which a round without noise may teach it. So both learn all rewards, and f is w₁ · line +
-    w₂ · network, with weights by least squares on what both have predicted *before* they learned a reward.
-    Before there is evidence the weights are (0, 1), as by `patience` rounds. The ridges, strongest when
-    little can be learned, are averaged with weights exp(−Σ e²/2σ²) by their errors e.
+    Most rewards are noisy. A network then needs thousands of them before it predicts better than a line;
+    without noise it may need a hundred. So both learn every reward, and f = w₁ · line + w₂ · network, with
+    weights that depend on what both predicted *before* they learned each reward: see `trust_parts`. The ridges
+    are averaged with weights exp(−Σ e²/2σ²) by their errors e; the strongest is best for the noisiest rewards.
     """
 
     ridges: tuple[float, ...] = (0.3, 3.0, 30.0, 100.0)  # λ, for contexts of a mean length of 1
-    patience: float = 20.0  # rounds
+    patience: float = 5.0  # rounds of evidence that pull the blend to the network alone
     forgetting: float = 0.001  # share of the evidence that is forgotten in a round
+    bias_factor: float = 3.0  # the ν of the line, in units of that of the network
+    radius: float = 1.0  # ρ; a biased line is within ρ σ(t) of θ̂, in the norm of V
 
     def __post_init__(self) -> None:
         """Raise SettingError for a setting out of range."""
@@ -70,6 +70,8 @@ class LinearPart:
         for ridge in self.ridges:
             check_positive("ridges", ridge)
         check_positive("patience", self.patience)
+        check_not_negative("bias_factor", self.bias_factor)
+        check_positive("radius", self.radius)
         if not 0 <= self.forgetting < 1:
             raise SettingError(
                 f"`forgetting` must be at least 0 and below 1, got {self.forgetting}; it is a share per round"
@@ -103,6 +105,14 @@ class LinearPart:
         """Return the deviation of rewards from predictions, in units of that of all rewards."""
         missed, count = state.record[MISSED], state.record[COUNT]
         return min(math.sqrt((missed + 1) / (count + 1)), 1.0)
+
+    def explained_share(self, state: BlendState) -> float:
+        """Return the share R² of the variance of rewards that was predicted, 1 before any data.
+
+        It is as if `PRIOR` rounds had been predicted without an error.
+        """
+        missed, count = state.record[MISSED], state.record[COUNT]
+        return max(1.0 - missed / (count + PRIOR), 0.0)
 
     def update_all(self, state: BlendState, batch: Batch, model: Regression) -> None:
         """Let the network learn, then judge both parts and let the line learn."""

@@ -6,17 +6,16 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from rbmle.core.checks import Settings, check_whole
 from rbmle.core.errors import SettingError
-from rbmle.core.hints import Settings
-from rbmle.core.numbers import check_whole
-from rbmle.core.trees import copied
+from rbmle.core.trees import copy_tree
 from rbmle.core.types import Observation, Rows
-from rbmle.engine.history import FEWEST, Sizes, keep
 from rbmle.engine.layout import Fit, Past, Samples
+from rbmle.engine.replay import FEWEST, Sizes, keep
 
 FIRST_CAPACITY = 64
 ENDLESS = 2**62  # slots
-USUAL = 50_000  # observations that a model remembers if nothing is said
+USUAL = 50_000  # observations that a model remembers by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,6 @@ class Memory(Settings):
     size: int = 0  # n; 0 for "all"
 
     def __post_init__(self) -> None:
-        """Raise SettingError for an unknown memory, or for a size that does not go with it."""
         if self.keep not in ("all", "window", "reservoir"):
             raise SettingError(f"`keep` must be 'all', 'window' or 'reservoir', got {self.keep!r}")
         check_whole("size", self.size)
@@ -43,7 +41,6 @@ class Memory(Settings):
             )
 
     def count(self, seen: int) -> int:
-        """Return how many observations are kept of so many."""
         return seen if self.keep == "all" else min(seen, self.size)
 
     @property
@@ -58,7 +55,7 @@ class Memory(Settings):
 
     @property
     def is_random(self) -> bool:
-        """Return whether chance says what is kept."""
+        """Return whether the slot of an observation is random."""
         return self.keep == "reservoir"
 
     def slot(self, round: int, rng: np.random.Generator) -> int:
@@ -68,19 +65,19 @@ class Memory(Settings):
         return round % self.size if self.keep == "window" else round
 
     def slots(self, round: int, count: int) -> Int[np.ndarray, " count"]:
-        """Return where the observations from a round on go, if chance has no say."""
+        """Return where the observations from a round on go, if slots are not random."""
         rounds = np.arange(round, round + count)
         return rounds % self.size if self.keep == "window" else rounds
 
 
 def usual_memory() -> Memory:
-    """Return what models remember by default: it has a bound, so that a bandit can run for ever."""
+    """Return what models remember by default: bounded, so that a bandit can run indefinitely."""
     return Memory(keep="window", size=USUAL)
 
 
 @dataclass(slots=True, kw_only=True)
 class History:
-    """Observations as sparse rows, and for each block the list of its own.
+    """Observations as sparse rows, and a list of them for each block.
 
     Observation i has its entries anywhere in the pool `indices`, `values`; `members` holds each
     block's observations in a slab of its own; `places[i]` is where i stands in its slab. Slabs and
@@ -128,12 +125,10 @@ class History:
 
     @property
     def rows(self) -> Rows:
-        """Return the contexts as the engine takes them."""
         return Rows(self.starts, self.lengths, self.blocks, self.indices, self.values)
 
     @property
     def past(self) -> Past:
-        """Return all arrays as the engine takes them."""
         return Past(
             self.rows,
             self.squares,
@@ -148,7 +143,6 @@ class History:
 
     @property
     def samples(self) -> Samples:
-        """Return the observations that are kept."""
         return Samples(self.rows, self.rewards, self.count)
 
     def samples_in(self, fit: Fit) -> Samples:
@@ -174,7 +168,7 @@ class History:
         use is never written again, and is shared. Only the lists' places and lengths are copied.
         """
         if memory.overwrites:
-            return copied(self)
+            return copy_tree(self)
         return replace(
             self,
             member_starts=self.member_starts.copy(),
@@ -183,7 +177,6 @@ class History:
         )
 
     def resize(self, sizes: Sizes) -> None:
-        """Take the numbers that the engine has changed."""
         self.count, self.seen, self.newest, self.pooled, self.slabbed = sizes.tolist()
 
     def append(self, seen: Observation, memory: Memory, rng: np.random.Generator) -> None:

@@ -5,9 +5,8 @@ from typing import Literal
 
 import numpy as np
 
+from rbmle.core.checks import Settings, check_whole
 from rbmle.core.errors import SettingError
-from rbmle.core.hints import Settings
-from rbmle.core.numbers import check_whole
 from rbmle.core.types import Contexts, Rows
 from rbmle.engine.layout import Net, Parameters
 from rbmle.engine.network import predict
@@ -19,7 +18,7 @@ class Network(Settings):
 
     `start="zero"`: biases and uniform weights in ±1/√(inputs), f = W_L h; units come in pairs with equal
     weights before them and opposite ones behind, so that f(x; θ₀) = 0 for every x. `start="standard"`: the
-    same without pairs, as the published code of the field has it. `start="paired"`: the paper's,
+    same without pairs, as published code in this field does. `start="paired"`: the paper's,
     f = √m W_L h without biases, W_l of two equal diagonal blocks with entries N(0, 2/m), and
     W_L = (wᵀ, −wᵀ) with entries N(0, 1/m), so that f(x; θ₀) = 0 for every x whose second half
     equals its first.
@@ -32,7 +31,6 @@ class Network(Settings):
     fan_in: int | None = None  # inputs of which W_1 starts as if there were no more; None: all
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a shape, a start or a dtype that a network does not have."""
         check_whole("width", self.width)
         check_whole("depth", self.depth)
         if self.width < 1:

@@ -1,26 +1,292 @@
-"""A network fitted to the history by regularised maximum likelihood: the base estimator θ̂_t."""
+"""A network fitted to the history by regularised maximum likelihood: the base estimator θ̂_t.
+
+It is fitted by steps on single samples drawn from the history (`Replay`), or on all of it (`FullBatch`).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.core.hints import Settings
-from rbmle.core.numbers import check_positive
-from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.core.checks import Settings, check_positive, check_whole
+from rbmle.core.errors import SettingError
+from rbmle.core.randomness import key as key_of
+from rbmle.core.types import Batch, Contexts, Indices, Observation, rows_at
 from rbmle.engine.compiled import scalar
-from rbmle.engine.expectation import expectations
-from rbmle.engine.layout import Fit, Push
-from rbmle.engine.watching import Watch
-from rbmle.likelihoods.base import Likelihood, rewards_of
-from rbmle.likelihoods.gaussian import Gaussian
+from rbmle.engine.drift import Watch, notice
+from rbmle.engine.exponential_family import expectations
+from rbmle.engine.full_batch import full_batch
+from rbmle.engine.layout import Arrivals, Bias, Fit, Net, Parameters, Push, Rows, Samples, Walk
+from rbmle.engine.network import UNTOUCHED
+from rbmle.engine.replay import expect_reward, learn, perturb, replay, select_share
+from rbmle.likelihoods import Gaussian, Likelihood, rewards_of
+from rbmle.models.drift import check_alarm, complete, count_observed, fresh_watch, is_alarmed, units
 from rbmle.models.history import History, Memory, usual_memory
 from rbmle.models.network import Network
-from rbmle.models.regression_state import RegressionState, grown, no_walk, restarted, unmoved
-from rbmle.models.training import FullBatch, Replay, Training
-from rbmle.models.watch import check_alarm, fresh_watch, is_alarmed, observed, units
+
+
+@dataclass(slots=True, kw_only=True)
+class RegressionState:
+    """A network, the walk that it is the average of, and the observations it was fitted to."""
+
+    net: Net
+    walk: Walk
+    history: History
+    watch: Watch = field(default_factory=fresh_watch)
+
+    def __post_init__(self) -> None:
+        self.watch = complete(self.watch)
+
+    @property
+    def round(self) -> int:
+        return self.history.seen
+
+
+class AroundRegressionState:
+    """Base of states that have a `regression` as one of their parts."""
+
+    __slots__ = ()
+    regression: RegressionState
+
+    @property
+    def round(self) -> int:
+        return self.regression.round
+
+
+def restart_net(net: Net, walk: Walk) -> None:
+    """Bring a network, and the walk that it is the average of, back to θ₀."""
+    for moved in (net, walk):
+        for part, start in zip(moved.theta, net.start, strict=True):
+            part[:] = start[: len(part)]  # a walk may be none, and then is empty
+        moved.clock[:] = 0.0
+    net.ages[:], walk.ages[:] = 0.0, UNTOUCHED
+
+
+def copy_net(net: Net) -> Net:
+    """Return a network that training does not move; θ₀ is shared, as nothing writes to it."""
+    theta = Parameters(*(part.copy() for part in net.theta))
+    return net._replace(theta=theta, ages=net.ages.copy(), clock=net.clock.copy())
+
+
+def settle(net: Net) -> Net:
+    """Return a copy of a network of which no row owes a pull to its start."""
+    copy = copy_net(net)
+    keep = np.exp(np.minimum(net.clock[0] - net.ages, 0.0)).astype(net.theta.first.dtype)
+    start = net.start.first
+    copy.theta.first[:] = start + keep[:, None] * (net.theta.first - start)
+    copy.ages[:], copy.clock[:] = 0.0, 0.0
+    return copy
+
+
+def no_walk(net: Net) -> Walk:
+    """Return the walk of a network that is trained itself."""
+    return Walk(Parameters(*(part[:0] for part in net.theta)), net.ages[:0], net.clock[:0])
+
+
+def walk_from(net: Net) -> Walk:
+    """Return a walk from the start of a network that is at θ₀."""
+    theta = Parameters(*(part.copy() for part in net.theta))
+    return Walk(theta, np.full_like(net.ages, UNTOUCHED), np.zeros(2))
+
+
+def grow_walk(walk: Walk, net: Net) -> Walk:
+    """Return a walk with the blocks that its network has grown by, at their start."""
+    if len(walk.ages) == 0:
+        return walk
+    new = net.start.first[len(walk.ages) :]
+    theta = walk.theta._replace(first=np.concatenate([walk.theta.first, new]))
+    ages = np.concatenate([walk.ages, np.full(len(new), UNTOUCHED)])
+    return Walk(theta, ages, walk.clock)
+
+
+POINTS = 16  # of the walk that an average is made of
+NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay(Settings):
+    """J steps a round on single samples, the newest among them, warm started.
+
+    Each is a step on ℓ_λ/n in expectation; the cost of a round does not grow with the rounds.
+    θ̂ is the average of the walk's points over the last share of the rounds (Polyak and Juditsky
+    1992), or the last point if `average` is 0.
+    """
+
+    steps: int = 40  # J
+    rate: float = 0.4  # η
+    average: float = 0.02
+
+    def __post_init__(self) -> None:
+        _check(self.steps, self.rate)
+        if not 0 <= self.average <= 1:
+            raise SettingError(
+                f"`average` must be between 0 and 1, got {self.average}; it is a share of the rounds"
+            )
+
+    def walk(self, net: Net) -> Walk:
+        """Return a walk from where a network is, if θ̂ is to be its average."""
+        return no_walk(net) if self.average == 0 else walk_from(net)
+
+    def fit(self, state: RegressionState, fit: Fit, key: np.uint64) -> None:
+        """Take J steps on what is seen of the history."""
+        net, history = state.net, state.history
+        theta, ages, clock = self._trained_part(state)
+        trained = Net(theta, net.start, ages, clock, net.features, net.scale, net.biased)
+        weight = self._weight(history.count, history.seen)
+        replay(trained, history.past, history.sizes, fit, key, weight, net.theta)
+
+    def learn(
+        self,
+        state: RegressionState,
+        memory: Memory,
+        batch: Batch,
+        begin: int,
+        fit: Fit,
+        push: Push | None,
+        forecasts: Float[np.ndarray, "n 3"],
+    ) -> int:
+        """Remember each observation, take J steps if it is to be fitted, and add it to Z, if there is one.
+
+        Return the end of the batch, or the place after an observation that set off the alarm.
+        """
+        history, rows = state.history, batch.contexts.rows
+        n, begun = len(batch), history.seen - begin
+        slots = memory.slots(begun, n)
+        keys, weights = np.zeros(n, np.uint64), np.zeros(n)
+        is_all = memory.is_random or n == 1
+        fitted = range(begin, n) if is_all else batch.is_fitted[begin:].nonzero()[0] + begin
+        for i in map(int, fitted):
+            rng, seen = batch.rng(i), begun + i + 1
+            if memory.is_random:
+                slots[i] = memory.slot(begun + i, rng)
+            if batch.is_fitted[i]:
+                keys[i], weights[i] = key_of(rng), self._weight(memory.count(seen), seen)
+        arrivals = Arrivals(
+            rows, batch.rewards, slots, memory.listed, batch.is_fitted, keys, weights
+        )
+        net, moved = state.net, self._trained_part(state)
+        pushed = Push(0.0, net.theta) if push is None else push
+        done = begin
+        while True:
+            sizes = history.sizes
+            fit = in_units_of(fit, state.watch)
+            more = (pushed, state.watch, forecasts)
+            done = learn(net, moved, history.past, sizes, arrivals, done, fit, *more)
+            history.resize(sizes)
+            if done == n or is_alarmed(state.watch, fit.alarm):
+                return done
+            history.make_room(int(slots[done]), rows, done)
+
+    def _trained_part(self, state: RegressionState) -> Walk:
+        """Return what training moves: the walk, or the network itself."""
+        net = state.net
+        return Walk(net.theta, net.ages, net.clock) if self.average == 0 else state.walk
+
+    def _weight(self, count: int, seen: int) -> float:
+        """Return the weight of the walk's newest point in θ̂, which has POINTS in a window of rounds.
+
+        Far on in a run it is mostly 0: a pass over all parameters costs as much as a few steps.
+        """
+        window = self.average * count  # of the rounds that are remembered
+        apart = max(1, int(window / POINTS))
+        return min(1.0, apart / window) if window > 0 and seen % apart == 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullBatch(Settings):
+    """J steps a round of gradient ascent on ℓ_λ(F_t; θ), as Algorithms 1 and 2 state it.
+
+    `objective="sum"` ascends ℓ_λ itself, for which η must shrink with the number of rounds;
+    `objective="mean"` ascends ℓ_λ/t, with the same maximiser, as the published code does.
+    The cost of a round grows with the rounds: this is the reference that `Replay` is held against.
+    """
+
+    steps: int = 100  # J
+    rate: float = 0.1  # η
+    objective: Literal["mean", "sum"] = "mean"
+    warm: bool = True  # start from the last round's θ̂, or from θ₀
+
+    def __post_init__(self) -> None:
+        _check(self.steps, self.rate)
+        if self.objective not in ("mean", "sum"):
+            raise SettingError(f"`objective` must be 'mean' or 'sum', got {self.objective!r}")
+
+    def walk(self, net: Net) -> Walk:
+        """Return no walk: θ̂ is the last point."""
+        return no_walk(net)
+
+    def step_size(self, count: int) -> float:
+        """Return the step on ℓ_λ itself."""
+        return self.rate / max(count, 1) if self.objective == "mean" else float(self.rate)
+
+    def fit(self, state: RegressionState, fit: Fit, key: np.uint64) -> None:
+        """Take J steps on what is seen of the history."""
+        net, history = state.net, state.history
+        if not self.warm:
+            for part, start in zip(net.theta, net.start, strict=True):
+                part[:] = start
+        rows, rewards, count = history.samples_in(fit)
+        if fit.noise > 0:
+            perturb(rewards, history.serials, count, fit.noise, key, rewards := rewards.copy())
+        if fit.share < 1:
+            seen = np.zeros(count, bool)
+            select_share(history.serials, count, fit, seen)
+            at = np.flatnonzero(seen)
+            rows, rewards, count = rows_at(rows, at), rewards[at], len(at)
+        samples, step = Samples(rows, rewards, count), fit._replace(rate=self.step_size(count))
+        full_batch(net, samples, step, no_bias(net))
+
+    def learn(
+        self, state: RegressionState, memory: Memory, batch: Batch, begin: int, fit: Fit
+    ) -> int:
+        """Remember each observation, and take J steps if it is to be fitted.
+
+        Return the end of the batch, or the place after an observation that set off the alarm.
+        """
+        for i in range(begin, len(batch)):
+            rng, seen = batch.rng(i), batch.observation(i)
+            hope = expected_reward(state.net, seen, in_units_of(fit, state.watch))
+            if notice(state.watch, seen.reward, hope, fit.alarm):
+                return i + 1
+            state.history.append(seen, memory, rng)
+            if batch.is_fitted[i]:
+                self.fit(state, in_units_of(fit, state.watch), key_of(rng))
+        return len(batch)
+
+
+Training = Replay | FullBatch
+
+
+def in_units_of(fit: Fit, watch: Watch) -> Fit:
+    """Return a fit to rewards in the units in which they are learned."""
+    if not fit.is_standardised:
+        return fit
+    centre, gain = units(watch)
+    return fit._replace(centre=centre, gain=gain)
+
+
+def expected_reward(net: Net, seen: Observation, fit: Fit) -> float:
+    """Return b′(f(x; θ)) of the context that was played, in the units of rewards."""
+    rows = seen.context.rows
+    rows = rows._replace(values=rows.values.astype(net.theta.first.dtype, copy=False))
+    return fit.centre + float(expect_reward(net, rows, 0, fit.mean)) / fit.gain
+
+
+def no_bias(net: Net) -> Bias:
+    """Return a bias of zero, whose context nothing reads."""
+    return Bias(NOBODY._replace(values=NOBODY.values.astype(net.theta.first.dtype)), 0, 0.0)
+
+
+def _check(steps: int, rate: float) -> None:
+    """Raise SettingError for steps or a rate out of range."""
+    check_whole("steps", steps)
+    if steps < 0:
+        raise SettingError(f"`steps` must be 0 or more, got {steps}")
+    check_positive("rate", rate)
+
 
 NO_FORECASTS = np.empty((0, 3))
 
@@ -29,7 +295,7 @@ NO_FORECASTS = np.empty((0, 3))
 class Regression(Settings):
     """θ̂_t = argmax ℓ_λ(F_t; θ), with ℓ_λ = Σ_s (r_s f − b(f)) − (mλ/2)‖θ − θ₀‖²; Eqs. (9), (10), (14).
 
-    The expected reward of a context is b′(f(x; θ̂_t)). Where rewards stay below it, the world has changed:
+    The expected reward of a context is b′(f(x; θ̂_t)). Where rewards stay below it, they have drifted:
     all that was learned is forgotten.
 
     With the Gaussian likelihood, all rewards are learned less their mean so far, in units of their
@@ -43,12 +309,9 @@ class Regression(Settings):
     training: Training = field(default_factory=Replay)
     memory: Memory = field(default_factory=usual_memory)
     alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
-    is_standardised: bool = (
-        True  # learns (r − mean)/deviation of the rewards so far; the papers learn r
-    )
+    is_standardised: bool = True  # learns (r − mean)/deviation so far; the papers learn r
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a ridge that is not positive, or an alarm below 0."""
         check_alarm(self.alarm)
         check_positive("ridge", self.ridge)
 
@@ -59,7 +322,6 @@ class Regression(Settings):
 
     @property
     def rewards(self) -> tuple[float, float]:
-        """Return the smallest and the largest reward that there can be."""
         return rewards_of(self.likelihood)
 
     @property
@@ -70,7 +332,6 @@ class Regression(Settings):
 
     @property
     def standardises(self) -> bool:
-        """Whether rewards are learned in other units than they come."""
         return self.is_standardised and isinstance(self.likelihood, Gaussian)
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
@@ -116,7 +377,7 @@ class Regression(Settings):
         """Do so, and push to Z if there is one; return after how many observations all was forgotten.
 
         If there is room for forecasts, `Replay` writes what was expected before each reward, see
-        `engine.learning`.
+        `engine.replay`.
         """
         begin, restarts = 0, []
         while begin < len(batch):
@@ -128,27 +389,25 @@ class Regression(Settings):
                     begin = training.learn(state, self.memory, batch, begin, fit)
             if is_alarmed(state.watch, self.alarm):
                 restarts.append(begin)
-                batch.restarted(begin - 1, observed(state.watch))
+                batch.restarted(begin - 1, count_observed(state.watch))
                 self.restart(state)
-                for part in () if push is None else push.D:
-                    part.fill(1 / self.ridge)
         return restarts
 
     def restart(self, state: RegressionState) -> None:
         """Forget all, so that the state is that before any data, with the same θ₀."""
-        restarted(state.net, state.walk)
+        restart_net(state.net, state.walk)
         state.history = History.empty(len(state.history.member_starts), self.network.dtype)
         state.watch = fresh_watch(self.standardises)
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
         """Make room for more blocks."""
         state.net = self.network.grow(state.net, blocks, rng)
-        state.walk = grown(state.walk, state.net)
+        state.walk = grow_walk(state.walk, state.net)
         state.history.grow(blocks)
 
     def frozen(self, state: RegressionState) -> RegressionState:
         """Return the network and its round, without what training needs."""
-        net = unmoved(state.net)
+        net = copy_net(state.net)
         watch, history = state.watch.copy(), state.history.forgotten
         return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)
 
@@ -175,4 +434,24 @@ def _fit(
         is_standardised=is_standardised,
         centre=0.0,
         gain=1.0,
+    )
+
+
+def printed_model(*, objective: Literal["sum", "mean"] = "sum", warm: bool = False) -> Regression:
+    """Return a network with the paired start and, in each round, J = 100 steps of η = 0.001.
+
+    The paper does not say where a round's ascent starts, or whether its steps are on ℓ_λ or on ℓ_λ/t. Read
+    literally they are on the sum ℓ_λ, from θ₀. With `objective="mean"` they are on ℓ_λ/t, as in the published
+    code of NeuralUCB, and with `warm=True` they start from the last round's θ̂.
+
+    It never forgets. The number of features must be even, and each context (x, x)/√2 for f(x; θ₀) = 0. A round
+    costs J passes over all rounds before it.
+    """
+    return Regression(
+        network=Network(start="paired"),
+        ridge=0.001,
+        training=FullBatch(steps=100, rate=0.001, objective=objective, warm=warm),
+        memory=Memory(),
+        alarm=0.0,
+        is_standardised=False,
     )

@@ -1,13 +1,15 @@
-"""LinUCB (Li, Chu, Langford, Schapire 2010, "A contextual-bandit approach to personalized news")."""
+"""LinUCB (Li, Chu, Langford, Schapire 2010, "A contextual-bandit approach to personalized news") and GLM-UCB
+(Filippi, Cappé, Garivier, Szepesvári 2010, "Parametric bandits: the generalized linear case").
+"""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from rbmle.core.numbers import check_not_negative
+from rbmle.core.checks import check_not_negative
 from rbmle.core.types import Contexts, Indices
-from rbmle.models.ridge import Ridge, RidgeState
+from rbmle.models.linear import GLM, Ridge, RidgeState
 from rbmle.policies.base import ModelPolicy
 
 
@@ -21,15 +23,31 @@ class LinUCB(ModelPolicy[RidgeState]):
     is_separate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise SettingError for an exploration below 0."""
         check_not_negative("exploration", self.exploration)
 
-    @property
-    def learner(self) -> Ridge:
-        """Return the linear model."""
-        return self.model
-
     def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
-        """Return the estimate and its confidence width."""
         mean, norm_squared = self.model.estimates(state, contexts)
         return mean + self.exploration * np.sqrt(norm_squared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GLMUCB(ModelPolicy[RidgeState]):
+    """Index b′(θ̂ᵀx) + γ ‖x‖_{H⁻¹}: the confidence width is that of the reward, not of θᵀx.
+
+    The paper has Σ xxᵀ instead of H, which weighs each xxᵀ by its curvature.
+    """
+
+    model: GLM = field(default_factory=GLM)
+    exploration: float = 0.01  # γ
+
+    title: ClassVar[str] = "GLM-UCB"
+    is_separate: ClassVar[bool] = True
+    index_is_reward: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_not_negative("exploration", self.exploration)
+
+    def index(self, state: RidgeState, contexts: Contexts, rng: np.random.Generator) -> Indices:
+        z, norm_squared = self.model.estimates(state, contexts)
+        expected = np.array([self.model.likelihood.mean(value) for value in z.tolist()])
+        return expected + self.exploration * np.sqrt(norm_squared)

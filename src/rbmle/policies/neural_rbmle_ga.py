@@ -9,11 +9,9 @@ from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts, Indices
 from rbmle.models.arm_ascent import ArmAscent, Biased
 from rbmle.models.blend import Blend, BlendState, LinearPart
-from rbmle.models.printed import printed_model
-from rbmle.models.regression import Regression
-from rbmle.models.regression_state import RegressionState
-from rbmle.models.watch import deviation, least_reward
-from rbmle.policies.base import ModelPolicy
+from rbmle.models.drift import deviation, least_reward
+from rbmle.models.regression import Regression, RegressionState, printed_model
+from rbmle.policies.base import LearnerPolicy as ModelPolicy
 from rbmle.policies.schedules import Logarithm, Power, Schedule
 
 
@@ -25,10 +23,13 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # the state of a Blend
     estimator θ̂, and α(t) = ν σ(t) growth(t). Both indices are divided by what all arms share.
 
     In the paper f is a network, and σ(t) = 1. By default f = w₁ · line + w₂ · network, with weights by how well
-    both have predicted (see `LinearPart`), and σ(t) is the deviation of rewards from what was predicted, in
-    units of that of all rewards. For the line, with V = λI + Σ x xᵀ, Eq. (12) has the solution
-    f(x_a; θ̃_a) = θ̂ᵀx_a + α ‖x_a‖²_{V⁻¹}, which lowers the likelihood by α² ‖x_a‖²_{V⁻¹}/2. With `linear=None`,
-    f is the network alone, and σ(t) is the mean absolute deviation of the rewards so far.
+    both have predicted (see `LinearPart`). For the line, with V = λI + Σ x xᵀ, Eq. (12) has the solution
+    f(x_a; θ̃_a) = θ̂ᵀx_a + α ‖x_a‖²_{V⁻¹}, which lowers the likelihood by α² ‖x_a‖²_{V⁻¹}/2, and σ(t) is the
+    deviation of rewards from what was predicted, in units of that of all rewards. θ̃_a stays in the ellipsoid
+    ‖θ − θ̂‖_V ≤ ρ σ(t): where α ‖x_a‖_{V⁻¹} is larger, that takes its place. For the network σ(t) is the
+    share of their variance that was predicted: a bias that grew with the noise would play bad arms for
+    thousands of rounds. With `linear=None`, f is the network alone, and σ(t) is the mean absolute deviation of
+    the rewards so far.
 
     An arm that cannot win has an upper bound of its index instead. Where θ̂ promises less than the smallest
     reward so far, which no reward can have taught it, it counts as that reward.
@@ -81,11 +82,17 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # the state of a Blend
             alpha *= deviation(state.watch) if self.is_scaled else 1.0
             return self._network_index(state, contexts, alpha, 1.0, nowhere)
         line = self.learner.line
-        alpha *= line.deviation(state) if self.is_scaled else 1.0
         (w1, w2), means, norms = line.values(state, contexts)
-        likelihood = 1 / (2 * self.zeta(t)) if self.rule == "likelihood" else 0.0
-        rest = w1 * (means + alpha * norms * (1 - likelihood))
-        return self._network_index(state.regression, contexts, alpha, w2, rest)
+        of_line, of_network = alpha * line.bias_factor, alpha
+        if self.is_scaled:
+            of_line *= line.deviation(state)
+            of_network *= line.explained_share(state)
+        if of_line > 0:
+            # The maximiser within the ellipsoid is θ̂ + step · V⁻¹x.
+            step = np.minimum(of_line, line.radius * line.deviation(state) / np.sqrt(norms))
+            loss = step / (2 * of_line * self.zeta(t)) if self.rule == "likelihood" else 0.0
+            means += step * norms * (1 - loss)
+        return self._network_index(state.regression, contexts, of_network, w2, w1 * means)
 
     def _network_index(
         self,

@@ -5,22 +5,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rbmle.core.numbers import check_finite
+from rbmle.core.checks import check_finite
 from rbmle.core.types import Contexts, Indices
-from rbmle.models.precision import Diagonal, Precision
-from rbmle.models.printed import printed_model
-from rbmle.models.regression import Regression
-from rbmle.models.tangent import Tangent, TangentState
-from rbmle.policies.base import ModelPolicy
+from rbmle.models.regression import printed_model
+from rbmle.policies.base import TangentPolicy, TangentState
 from rbmle.policies.schedules import Power, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralRBMLEPC(ModelPolicy[TangentState]):
+class NeuralRBMLEPC(TangentPolicy):
     """Index f(x; θ̄_a) with θ̄_a = θ̂ + (α(t)/m) Z⁻¹ g(x; θ̂), Eq. (15), and α(t) = ν · growth(t)."""
 
-    model: Regression = field(default_factory=Regression)
-    precision: Precision = field(default_factory=Diagonal)
     bias: float = 1e-3  # ν; below 0: pessimism, for learning from logs
     growth: Schedule = field(default_factory=Power)
 
@@ -28,7 +23,6 @@ class NeuralRBMLEPC(ModelPolicy[TangentState]):
     is_separate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise SettingError unless the bias is a finite number."""
         check_finite("bias", self.bias)
 
     @staticmethod
@@ -41,12 +35,6 @@ class NeuralRBMLEPC(ModelPolicy[TangentState]):
         """
         return NeuralRBMLEPC(model=printed_model(objective=objective, warm=warm), bias=bias)
 
-    @property
-    def learner(self) -> Tangent:
-        """Return the network with its precision."""
-        return Tangent(model=self.model, precision=self.precision)
-
     def index(self, state: TangentState, contexts: Contexts, rng: np.random.Generator) -> Indices:
-        """Return the estimate of each arm's own corrected parameters."""
         alpha = self.bias * self.growth(state.round + 1)
-        return self.learner.corrected(state, contexts, alpha)  # Eq. (15)
+        return self.corrected(state, contexts, alpha)  # Eq. (15)

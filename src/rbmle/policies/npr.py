@@ -1,24 +1,36 @@
 """NPR (Jia, Zhang, Zhou, Gu, Wang 2022, "Learning neural contextual bandits through perturbed rewards")."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
-from rbmle.core.numbers import check_not_negative
-from rbmle.core.types import Contexts, Indices
-from rbmle.models.held_noise import HeldNoise, HeldNoiseState
-from rbmle.models.regression import Regression
-from rbmle.models.training import Replay
+from rbmle.core.checks import check_not_negative
+from rbmle.core.errors import SettingError
+from rbmle.core.randomness import key
+from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.engine.posterior import redraw
+from rbmle.models.drift import spread
+from rbmle.models.regression import AroundRegressionState, Regression, RegressionState, Replay
 from rbmle.policies.base import ModelPolicy
+
+
+@dataclass(slots=True, kw_only=True)
+class HeldNoiseState(AroundRegressionState):
+    """A network with a history of perturbed rewards, and the rewards as they came."""
+
+    regression: RegressionState
+    rewards: Float[np.ndarray, " slots"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NPR(ModelPolicy[HeldNoiseState]):
     """Index f(x; θ) of a network fitted to r_s + ν ε_s, with ε_s ~ N(0, 1).
 
-    The paper draws every ε_s anew in each round and solves for θ again. Here θ is warm started, and only
-    `redraws` of them are drawn anew in a round, so that training has time to follow the others.
+    The paper draws every ε_s again in each round and solves for θ again. Here θ is warm started, and only
+    `redraws` of the n noises are drawn again in a round: one is held for n/redraws rounds, so that training has
+    time to follow it. Where rewards are standardised, the noise is in units of their deviation.
     """
 
     exploration: float = 0.3  # ν
@@ -31,15 +43,51 @@ class NPR(ModelPolicy[HeldNoiseState]):
     is_separate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Raise SettingError for an exploration or redraws below 0."""
         check_not_negative("exploration", self.exploration)
-        self.learner  # noqa: B018  # its constructor checks
+        if self.redraws < 0:
+            raise SettingError(f"`redraws` must be 0 or more, got {self.redraws}")
 
-    @property
-    def learner(self) -> HeldNoise:
-        """Return the network on perturbed rewards."""
-        return HeldNoise(model=self.model, noise=self.exploration, redraws=self.redraws)
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> HeldNoiseState:
+        """Return the network at θ₀ and an empty history."""
+        regression = self.model.init(blocks, features, rng)
+        return HeldNoiseState(regression=regression, rewards=_no_rewards(regression))
 
     def index(self, state: HeldNoiseState, contexts: Contexts, rng: np.random.Generator) -> Indices:
-        """Return the estimates."""
         return self.model.scores(state.regression, contexts)
+
+    def predict(self, state: HeldNoiseState, contexts: Contexts) -> Indices:
+        """Return f(x; θ̂) for every context."""
+        return self.model.predict(state.regression, contexts)
+
+    def update_all(self, state: HeldNoiseState, batch: Batch) -> None:
+        for single, rng in batch.singles():
+            perturbed = single.rewards + self._noise(state) * rng.normal(size=1)
+            single_perturbed = replace(single, rewards=perturbed)
+            if self.model.learn(state.regression, single_perturbed, self.model.fit):
+                state.rewards = _no_rewards(state.regression)
+                continue
+            history = state.regression.history
+            more = len(history.rewards) - len(state.rewards)
+            if more:
+                state.rewards = np.concatenate([state.rewards, np.zeros(more)])
+            state.rewards[history.newest] = single.rewards[0]
+            if single.is_fitted[0]:
+                past = (state.rewards, history.count, self.redraws, self._noise(state))
+                redraw(*past, key(rng), history.rewards)
+
+    def grow(self, state: HeldNoiseState, blocks: int, rng: np.random.Generator) -> None:
+        self.model.grow(state.regression, blocks, rng)
+
+    def frozen(self, state: HeldNoiseState) -> HeldNoiseState:
+        regression = self.model.frozen(state.regression)
+        return HeldNoiseState(regression=regression, rewards=_no_rewards(regression))
+
+    def _noise(self, state: HeldNoiseState) -> float:
+        """Return the deviation of ε in the units of rewards; 0 while all rewards are equal."""
+        if not self.standardises:
+            return float(self.exploration)
+        return self.exploration * spread(state.regression.watch)
+
+
+def _no_rewards(regression: RegressionState) -> np.ndarray:
+    return np.zeros_like(regression.history.rewards)

@@ -8,9 +8,7 @@ from typing import Protocol
 class Schedule(Protocol):
     """A positive function of the paper's round t = 1, 2, …"""
 
-    def __call__(self, t: int) -> float:
-        """Return the value at round t."""
-        ...
+    def __call__(self, t: int) -> float: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +22,6 @@ class Power:
     exponent: float = 0.5  # n
 
     def __call__(self, t: int) -> float:
-        """Return t^n."""
         return float(t**self.exponent)
 
 
@@ -37,5 +34,4 @@ class Logarithm:
     """
 
     def __call__(self, t: int) -> float:
-        """Return 1 + log t."""
         return 1.0 + math.log(t)

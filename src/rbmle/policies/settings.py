@@ -26,7 +26,12 @@ def with_setting(part: Any, setting: str) -> Any:
     key, equals, text = setting.partition("=")
     if not equals or not all(key.split(".")):
         raise SettingError(f"the setting {_short(setting)} is not understood; write key=value")
-    return _changed(part, key.strip().split("."), text.strip())
+    return _change(part, key.strip().split("."), text.strip())
+
+
+def with_value(part: Any, key: str, value: float) -> Any:
+    """Return a policy, or a part of one, with one setting changed to a number."""
+    return _change(part, key.split("."), repr(value))
 
 
 def has_setting(part: Any, key: str) -> bool:
@@ -40,22 +45,22 @@ def has_setting(part: Any, key: str) -> bool:
 def differences(value: Any, usual: Any, path: str = "") -> list[str]:
     """Return the settings that make a value of the usual one; several of one part are set as one."""
     changed = [f.name for f in fields(usual) if getattr(value, f.name) != getattr(usual, f.name)]
-    found = []
+    settings = []
     for name in changed:
         part, other = getattr(value, name), getattr(usual, name)
         is_alike = is_dataclass(part) and type(part) is type(other)
         inner = differences(part, other, f"{path}{name}.") if is_alike else []
-        found += inner if len(inner) == 1 else [f"{path}{name}={part!r}".replace(", ", ",")]
-    return found
+        settings += inner if len(inner) == 1 else [f"{path}{name}={part!r}".replace(", ", ",")]
+    return settings
 
 
-def promised(protocol: type) -> list[str]:
+def members_of(protocol: type) -> list[str]:
     """Return the names that a protocol asks for."""
     return [name for name in vars(protocol) if not name.startswith("_") or name == "__call__"]
 
 
 def split(text: str, separators: str) -> list[str]:
-    """Return what stands between separators, of which those in brackets or quotes are none.
+    """Return the parts of a text between separators, except those in brackets or quotes.
 
     >>> split('a:b=Memory(keep="window", size=5):c=1', ":")
     ['a', 'b=Memory(keep="window", size=5)', 'c=1']
@@ -74,7 +79,7 @@ def split(text: str, separators: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _changed(part: Any, path: list[str], text: str) -> Any:
+def _change(part: Any, path: list[str], text: str) -> Any:
     """Return a policy, or a part of one, with a setting deeper in it changed."""
     name, *rest = path
     kind: Any = type(part)
@@ -84,9 +89,9 @@ def _changed(part: Any, path: list[str], text: str) -> Any:
             f"{kind.__name__} has no setting {_short(name)!r}; it has {', '.join(known) or 'none'}"
         )
     if rest:
-        value = _changed(getattr(part, name), rest, text)
+        value = _change(getattr(part, name), rest, text)
     else:
-        value = _fitted(name, text, _hints(kind).get(name, Any))
+        value = _convert(name, text, _hints(kind).get(name, Any))
     try:
         return replace(part, **{name: value})
     except SettingError:
@@ -96,14 +101,14 @@ def _changed(part: Any, path: list[str], text: str) -> Any:
         raise SettingError(message) from None
 
 
-def _fitted(name: str, text: str, hint: Any) -> Any:
+def _convert(name: str, text: str, hint: Any) -> Any:
     """Return what a text means for a field of this type, or raise SettingError."""
     kinds = _kinds(hint)
     for kind in kinds:
         value = _as(kind, text)
         if value is not MISFIT:
             return value
-    expected = " or ".join(dict.fromkeys(_described(kind) for kind in kinds))
+    expected = " or ".join(dict.fromkeys(_describe(kind) for kind in kinds))
     raise SettingError(f"`{name}` must be {expected}, got {_short(text)}")
 
 
@@ -126,13 +131,12 @@ def _as(kind: Any, text: str) -> Any:
         options = typing.get_args(kind)
         return next((option for option in options if option in (value, text)), MISFIT)
     if isinstance(kind, type) and not typing.get_origin(kind) and kind is not object:
-        made = _made(text) if isinstance(value, str) else value
+        made = _construct(text) if isinstance(value, str) else value
         return made if _is_of(made, kind) else MISFIT
     return value if value is not None or text == "None" else MISFIT
 
 
 def _number(text: str) -> Any:
-    """Return a number, or MISFIT."""
     try:
         return float(text)
     except ValueError:
@@ -140,14 +144,13 @@ def _number(text: str) -> Any:
 
 
 def _literal(text: str) -> Any:
-    """Return a Python literal; any other text is itself."""
     try:
         return ast.literal_eval(text)
     except UNREADABLE:
         return text
 
 
-def _made(text: str) -> Any:
+def _construct(text: str) -> Any:
     """Return the value of Memory(keep="window", size=50), Bernoulli or bernoulli; else the text."""
     try:
         node = ast.parse(text, mode="eval").body
@@ -156,21 +159,21 @@ def _made(text: str) -> Any:
     match node:
         case ast.Call(func=ast.Name(id=name), args=[], keywords=words) if _class(name):
             kind = _class(name)
-            given = {str(word.arg): ast.unparse(word.value) for word in words}
+            arguments = {str(word.arg): ast.unparse(word.value) for word in words}
         case ast.Name(id=name) if _class(name):
-            kind, given = _class(name), {}
+            kind, arguments = _class(name), {}
         case _:
             return text
     hints = _hints(kind)
-    if unknown := [key for key in given if key not in hints]:
+    if unknown := [key for key in arguments if key not in hints]:
         known = ", ".join(f.name for f in fields(kind)) or "none"
         raise SettingError(f"{kind.__name__} has no setting {unknown[0]!r}; it has {known}")
-    if missing := [f.name for f in fields(kind) if _is_needed(f) and f.name not in given]:
+    if missing := [f.name for f in fields(kind) if _is_needed(f) and f.name not in arguments]:
         raise SettingError(
             f"{kind.__name__} needs {missing[0]}, as in {kind.__name__}({missing[0]}=…)"
         )
     try:
-        return kind(**{key: _fitted(key, value, hints[key]) for key, value in given.items()})
+        return kind(**{key: _convert(key, value, hints[key]) for key, value in arguments.items()})
     except SettingError:
         raise
     except (TypeError, ValueError, ArithmeticError) as error:
@@ -178,12 +181,11 @@ def _made(text: str) -> Any:
 
 
 def _is_needed(part: Any) -> bool:
-    """Return whether a field has no default."""
     return part.init and part.default is MISSING and part.default_factory is MISSING
 
 
 def _class(name: str) -> Any:
-    """Return a class of ours that a setting may name, in any case; None if there is none."""
+    """Return a class of rbmle that a setting may name, in any case; None for other names."""
     return _classes().get(name.lower())
 
 
@@ -195,7 +197,6 @@ def _classes() -> Mapping[str, Any]:
 
 
 def _is_value(kind: Any) -> bool:
-    """Return whether a public name is that of a frozen dataclass."""
     return isinstance(kind, type) and is_dataclass(kind)
 
 
@@ -203,7 +204,7 @@ def _is_of(value: Any, kind: type) -> bool:
     """Return whether a value keeps what a class or a protocol promises."""
     if not getattr(kind, "_is_protocol", False):
         return isinstance(value, kind)
-    return all(hasattr(value, name) for name in promised(kind))
+    return all(hasattr(value, name) for name in members_of(kind))
 
 
 def _kinds(hint: Any) -> list[Any]:
@@ -215,14 +216,13 @@ def _kinds(hint: Any) -> list[Any]:
 
 @cache
 def _hints(kind: Any) -> Mapping[str, Any]:
-    """Return the types of a class's fields; those that cannot be read may be anything."""
     try:
         return typing.get_type_hints(kind)
     except (NameError, TypeError, AttributeError):
         return {f.name: Any for f in fields(kind)}
 
 
-def _described(kind: Any) -> str:
+def _describe(kind: Any) -> str:
     """Return in words what a field takes."""
     words = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
     if kind in words:
@@ -243,9 +243,8 @@ def _fits(other: type, kind: type) -> bool:
     """Return whether instances of a class keep what a class or a protocol promises."""
     if not getattr(kind, "_is_protocol", False):
         return issubclass(other, kind)
-    return all(any(name in vars(base) for base in other.__mro__) for name in promised(kind))
+    return all(any(name in vars(base) for base in other.__mro__) for name in members_of(kind))
 
 
 def _short(text: str) -> str:
-    """Return a text that is no longer than a message can bear."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

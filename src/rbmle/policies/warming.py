@@ -8,19 +8,16 @@ from typing import Any, Literal
 import numpy as np
 
 from rbmle.core.bandit import Bandit
-from rbmle.core.contexts import per_arm
-from rbmle.core.encoding import Places
+from rbmle.core.encoding import Places, per_arm
 from rbmle.core.policy import Policy
 from rbmle.features import Hashing
 from rbmle.features.running import Running
 from rbmle.likelihoods import LIKELIHOODS
 from rbmle.models.arm_ascent import FEW
-from rbmle.models.generalised_linear import GLM
+from rbmle.models.linear import GLM, Ridge
 from rbmle.models.network import Network
 from rbmle.models.precision import Exact
-from rbmle.models.regression import Regression
-from rbmle.models.ridge import Ridge
-from rbmle.models.training import FullBatch
+from rbmle.models.regression import FullBatch, Regression
 from rbmle.policies.settings import has_setting
 
 ARMS, FEATURES, WIDTH = 2, 2, 2

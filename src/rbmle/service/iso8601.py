@@ -1,16 +1,11 @@
-"""Durations and dates as ISO 8601 writes them."""
+"""Durations and dates in ISO 8601."""
 
 import re
 from datetime import UTC, datetime, timedelta
 
-DURATION_PATTERN = (  # for schemas, whose regular expressions are those of JavaScript
+DURATION_PATTERN = (  # without syntax that JavaScript lacks, as it is part of JSON schemas
     r"^P(?!$)([0-9]{1,9}Y)?([0-9]{1,9}M)?([0-9]{1,9}W)?([0-9]{1,9}D)?"
     r"(T(?!$)([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,12}([.][0-9]{1,12})?S)?)?$"
-)
-_DURATION = re.compile(
-    r"P(?=.)(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?"
-    r"(?:T(?=.)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?",
-    re.ASCII,
 )
 
 
@@ -20,18 +15,19 @@ def parse_duration(text: str) -> timedelta:
     >>> parse_duration("P1DT2H")
     datetime.timedelta(days=1, seconds=7200)
     """
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = re.fullmatch(DURATION_PATTERN, text)
+    if match is None:
         raise ValueError(
             f"{text!r} is not a duration; write it as in ISO 8601, for example PT10M or P1D"
         )
-    years, months, weeks, days, hours, minutes = (int(part or 0) for part in found.groups()[:6])
+    numbers = [(match[group] or "0.")[:-1] for group in (1, 2, 3, 4, 6, 7, 8)]
+    years, months, weeks, days, hours, minutes = map(int, numbers[:6])
     try:
         return timedelta(
             days=365 * years + 30 * months + 7 * weeks + days,
             hours=hours,
             minutes=minutes,
-            seconds=float(found[7] or 0),
+            seconds=float(numbers[6]),
         )
     except OverflowError:
         raise ValueError(f"{text!r} is too long; give a shorter duration") from None

@@ -1,8 +1,8 @@
 """Notices: what an operator should know now, from any part of the service.
 
-The learner puts its notices into its report, a front end adds its own, and the dashboard and `/metrics`
-show all of them. To add one, append a `Notice` to `Report.notices` (learner) or to `FrontEnd.notices`
-(front end) for as long as it holds. Nothing else has to change.
+The learner puts its notices into its report, a front end adds its own, and the dashboard and `/metrics` show
+all of them. To add one, append a `Notice` to `Report.notices` (learner) or to `FrontEnd.notices` (front end)
+for as long as it is true. Nothing else has to change.
 """
 
 from typing import Literal
@@ -14,7 +14,7 @@ LEVELS: tuple[Level, ...] = ("alarm", "warning", "info")  # the most urgent firs
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that holds now.
+    """One thing that is true now.
 
     >>> Notice(code="model-reset", level="info", title="The model was reset.", text="Rewards fell.").code
     'model-reset'
@@ -24,7 +24,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     title: str  # one sentence
     text: str = ""  # what it means, and what to do
     level: Level = "warning"
-    since: int | None = None  # when it began, in milliseconds since the epoch; None: not known
+    since: int | None = None  # when it began, in milliseconds since the epoch; None: unknown
 
 
 def by_urgency(notices: list[Notice]) -> list[Notice]:

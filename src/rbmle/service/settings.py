@@ -1,125 +1,150 @@
-"""How a service is run: a TOML file, and what stands on the command line before it."""
+"""All settings of the service, in two tables.
 
+`ServeSettings` says how the service runs: the keys of `serve.toml`, and options of the command line.
+`ServiceConfiguration` says how it decides and learns: it is kept in the log, and changed over HTTP. Each field
+has its type, its default and a description, from which the TOML file, the options, the JSON schemas and the
+reference are made.
+"""
+
+import math
 import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self, get_type_hints
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from rbmle.core.errors import SettingError
-from rbmle.features import Hashing
-from rbmle.policies.settings import differences, split
-from rbmle.policies.specification import name_of
-from rbmle.service.access.budget import WORK_PER_SECOND, WorkBudget
+from rbmle.core.errors import RBMLEError, SettingError
 from rbmle.service.access.keys import KEYS_FILE
-from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.http.binding import Binding
-from rbmle.service.learning.model import (
-    BITS,
-    DEFAULT_POLICY,
-    ModelSettings,
-    default_featuriser,
-    service_policy,
-    settings_in,
+from rbmle.service.access.limits import WORK_PER_SECOND, WorkBudget
+from rbmle.service.iso8601 import (
+    DURATION_PATTERN,
+    format_date,
+    format_duration,
+    parse_date,
+    parse_duration,
 )
-from rbmle.service.learning.start import CHECKPOINT_SECONDS, Start, WrittenSettings
-from rbmle.service.setting import ConfigurationError
+from rbmle.service.notices import Notice
 
 DATA = "rbmle-data"
+CHECKPOINT_SECONDS = 60.0
+BITS = 16  # of hashed features
+FOREVER = -1  # as a number of days
+MOST_DAYS = 2**31 - 1  # a signed 32-bit number on the wire
+
+
+def _about(text: str) -> msgspec.Meta:
+    return msgspec.Meta(description=text)
 
 
 class FeatureSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """How JSON features become contexts."""
+    """How JSON features become contexts: the table `[features]`."""
 
-    bits: int = BITS
-    interactions: list[tuple[str, str]] | None = None
-    ids_are_features: bool = True
-    is_scaled: bool = True
+    bits: Annotated[int, _about("2^bits slots for hashed features.")] = BITS
+    interactions: Annotated[
+        list[tuple[str, str]] | None,
+        _about(
+            'Pairs of namespaces that are multiplied, such as `[["user", "article"]]`; without it, every '
+            "context feature with every action feature."
+        ),
+    ] = None
+    ids_are_features: Annotated[
+        bool, _about("Whether the id of an action is one of its features.")
+    ] = True
+    is_scaled: Annotated[
+        bool,
+        _about(
+            "Whether numbers are scaled by their running mean and deviation, and rare features down-weighted."
+        ),
+    ] = True
 
 
-class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """All that can be set; the names are those of the file, and of the command line with dashes."""
+class ServeSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How the service runs: the keys of the TOML file; on the command line with dashes."""
 
-    host: str = "127.0.0.1"
-    port: int = 8080
-    data: str = DATA
-    log: str | None = None  # None: a file in the data folder
-    policy: str | None = None  # None: that of the log, or the default
-    policy_settings: str = ""  # key=value, with spaces between
-    seed: int | None = None  # None: that of the log, or a random one
-    fits_per_second: int | None = None  # None: those of the log, or the default
-    features: FeatureSettings | None = None  # None: those of the log, or the default
-    configuration: dict[str, Any] | None = None  # of a new log
-    new_model: bool = False
-    checkpoint_seconds: float = CHECKPOINT_SECONDS
-    certificate: str | None = None
-    private_key: str | None = None
-    proxies: str = ""
-    connections: int = 1_000
-    workers: int = 1  # front ends
-    no_keys: bool = False
-    work_per_second: float = WORK_PER_SECOND  # that each key may ask for; 0: as much as it likes
+    host: Annotated[
+        str,
+        _about("Address to listen on. `0.0.0.0` accepts connections from other machines."),
+    ] = "127.0.0.1"
+    port: Annotated[int, _about("Port to listen on; 0 picks a free one and prints it.")] = 8080
+    data: Annotated[str, _about("Folder of the log, keys and checkpoints.")] = DATA
+    log: Annotated[
+        str | None,
+        _about(
+            "`postgresql://…` for a log in PostgreSQL; without it, SQLite in the data folder. The environment "
+            "variable `RBMLE_LOG` sets it without showing a password in `ps`."
+        ),
+    ] = None
+    policy: Annotated[
+        str | None,
+        _about(
+            "The policy, as `rbmle policies` lists them. Without it: the one in the log, or `neural-rbmle-pc` "
+            "for a new log."
+        ),
+    ] = None
+    policy_settings: Annotated[
+        str,
+        _about(
+            "Settings of the policy, `key=value` with spaces between. They change the service's tuned settings "
+            "one by one; everything you do not name keeps its value."
+        ),
+    ] = ""
+    seed: Annotated[
+        int | None,
+        _about("Seed of the model; without it, random once, then kept in the log."),
+    ] = None
+    fits_per_second: Annotated[
+        int | None,
+        _about(
+            "How many observations a second the network is fitted to. More than that are remembered, and "
+            "replayed later. Default: 400."
+        ),
+    ] = None
+    features: Annotated[
+        FeatureSettings | None,
+        _about("Table `[features]`: how JSON features become numbers, see below."),
+    ] = None
+    configuration: Annotated[
+        dict[str, Any] | None,
+        _about("Table `[configuration]`: the configuration of a **new** log, see below."),
+    ] = None
+    new_model: Annotated[bool, _about("Start a new model in an existing log.")] = False
+    checkpoint_seconds: Annotated[
+        float,
+        _about(
+            "Seconds between checkpoints of the learner; sooner if a restart would have to repeat two seconds "
+            "of learning."
+        ),
+    ] = CHECKPOINT_SECONDS
+    certificate: Annotated[str | None, _about("TLS certificate, a PEM file.")] = None
+    private_key: Annotated[
+        str | None, _about("TLS key, if it is not in the certificate's file.")
+    ] = None
+    proxies: Annotated[
+        str,
+        _about("Addresses whose `X-Forwarded-…` headers are trusted, such as `10.0.0.0/8`."),
+    ] = ""
+    connections: Annotated[int, _about("Largest number of open connections of each front end.")] = (
+        1_000
+    )
+    workers: Annotated[int, _about("Number of front ends that share the port.")] = 1
+    no_keys: Annotated[bool, _about("Accept requests without a key. Only on 127.0.0.1.")] = False
+    work_per_second: Annotated[
+        float,
+        _about(
+            "Feature products a second that each key may use on each front end; 0 for no limit."
+        ),
+    ] = WORK_PER_SECOND
 
     def __post_init__(self) -> None:
-        """Raise SettingError for what cannot be."""
         if self.workers < 1:
             raise SettingError(f"`workers` must be at least 1, got {self.workers}")
 
-    def start(self) -> Start:
-        """Return how the service starts, or raise SettingError."""
-        named = self.policy is not None or self.policy_settings
-        name = self.policy or DEFAULT_POLICY
-        policy = service_policy(name, self.policy_settings) if named else None
-        featuriser = None
-        if self.features is not None:
-            pairs = self.features.interactions
-            featuriser = Hashing(
-                bits=self.features.bits,
-                interactions=None if pairs is None else tuple(pairs),
-                ids_are_features=self.features.ids_are_features,
-                is_scaled=self.features.is_scaled,
-            )
-        try:
-            configuration = (
-                None
-                if self.configuration is None
-                else ServiceConfiguration.from_json(self.configuration)
-            )
-        except ConfigurationError as error:
-            raise SettingError(f"configuration.{error.field}: {error}") from None
-        return Start(
-            data=Path(self.data),
-            log=self.log,
-            policy=policy,
-            policy_settings=tuple(split(self.policy_settings, " \t\n")) if named else None,
-            featuriser=featuriser,
-            seed=self.seed,
-            fits_per_second=self.fits_per_second,
-            configuration=configuration,
-            configured=frozenset(self.configuration or ()),
-            is_new_model=self.new_model,
-            checkpoint_seconds=self.checkpoint_seconds,
-        )
-
-    def binding(self) -> Binding:
-        """Return where it listens; raise SettingError for a public address without keys."""
-        binding = Binding(
-            host=self.host,
-            port=self.port,
-            certificate=None if self.certificate is None else Path(self.certificate),
-            private_key=None if self.private_key is None else Path(self.private_key),
-            proxies=self.proxies,
-            connections=self.connections,
-        )
-        if self.no_keys and binding.is_public:
-            raise SettingError(
-                f"{self.host} can be reached from other machines, so keys are needed; leave --no-keys out, "
-                "or listen on 127.0.0.1"
-            )
-        return binding
-
     def budget(self) -> WorkBudget:
-        """Return what each key may ask for, or raise SettingError."""
         try:
             return WorkBudget(self.work_per_second)
         except ValueError as error:
@@ -127,12 +152,11 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def keys_path(self) -> Path:
-        """Return where the keys are."""
         return Path(self.data) / KEYS_FILE
 
 
-def read_settings(path: Path | None, given: dict[str, Any]) -> Settings:
-    """Return the settings of a file, if there is one, with those that are given in their place."""
+def read_settings(path: Path | None, options: Mapping[str, Any]) -> ServeSettings:
+    """Return the settings in a file, if there is one; options that are not None take precedence."""
     values: dict[str, Any] = {}
     if path is not None:
         try:
@@ -140,36 +164,344 @@ def read_settings(path: Path | None, given: dict[str, Any]) -> Settings:
         except OSError as error:
             raise SettingError(f"{path} cannot be read: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingError(f"{path} is not valid TOML: {error}; see docs/service.md") from None
-    values |= {name: value for name, value in given.items() if value is not None}
+            raise SettingError(
+                f"{path} is not valid TOML: {error}; `rbmle serve --help` lists the settings"
+            ) from None
+    values |= {name: value for name, value in options.items() if value is not None}
     try:
-        return msgspec.convert(values, Settings)
+        return msgspec.convert(values, ServeSettings)
     except msgspec.ValidationError as error:
-        known = ", ".join(Settings.__struct_fields__)
-        raise SettingError(f"{path or 'a setting'}: {error}; there are {known}") from None
+        known = ", ".join(ServeSettings.__struct_fields__)
+        raise SettingError(f"{path or 'a setting'}: {error}; the settings are {known}") from None
 
 
-def in_force(written: WrittenSettings) -> list[str]:
-    """Return the policy of a log with its settings that are not the defaults, and what has no effect."""
-    model, configuration = written.model, written.configuration
-    if model is None or configuration is None:  # a log that has no beginning yet
-        return ["The log has no model yet."]
-    usual = ModelSettings(policy=model.policy, featuriser=default_featuriser(model.policy))
-    differing = [
-        settings_in(model.policy),
-        *differences(model.featuriser, usual.featuriser, "features."),
-        *(
-            f"{name}={getattr(model, name)!r}"
-            for name in ("fits_per_second", "sharpness")
-            if getattr(model, name) != getattr(usual, name)
+def descriptions(table: type) -> dict[str, str]:
+    """Return the description of each setting of a table, by name, in Markdown."""
+    hints = get_type_hints(table, include_extras=True)
+    metas = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+    return {name: meta[0].description for name, meta in metas.items() if meta}
+
+
+class ConfigurationError(RBMLEError, ValueError):
+    """An invalid setting of the configuration; `field` is its name."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field = field
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A type of settings: its type in JSON, and the conversions from and to it."""
+
+    json: Any
+    read: Callable[[Any], Any] = lambda value: value
+    write: Callable[[Any], Any] = lambda value: value
+    schema: Mapping[str, Any] = field(default_factory=dict)  # besides the type
+
+
+NUMBER = Kind(json=float)
+WHOLE = Kind(json=int)
+FLAG = Kind(json=bool)
+DURATION = Kind(
+    json=str,
+    read=parse_duration,
+    write=format_duration,
+    schema={"type": "string", "pattern": DURATION_PATTERN},
+)
+DATE = Kind(
+    json=str,
+    read=parse_date,
+    write=format_date,
+    schema={"type": "string", "format": "date-time"},
+)
+
+
+def _member_of(members: type[StrEnum]) -> Kind:
+    return Kind(
+        json=str, read=members, write=lambda member: member.value, schema={"enum": list(members)}
+    )
+
+
+def _optional(kind: Kind) -> Kind:
+    return Kind(
+        json=kind.json | None,
+        read=lambda value: None if value is None else kind.read(value),
+        write=lambda value: None if value is None else kind.write(value),
+        schema={"anyOf": [dict(kind.schema), {"type": "null"}]},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of the configuration, besides its name, type and default."""
+
+    kind: Kind
+    description: str
+    low: Any = None  # None: no bound
+    high: Any = None  # None: no bound
+    range: str = ""  # in words; empty: from `low` to `high`
+    schema: Mapping[str, Any] = field(default_factory=dict)  # replaces that of the kind
+
+    def read(self, name: str, value: Any) -> Any:
+        try:
+            return self.kind.read(value)
+        except ValueError as error:
+            message = str(error)
+            if "enum" in self.kind.schema:
+                members = ", ".join(self.kind.schema["enum"])
+                message = f"the {_words(name)} is {value!r}; it must be one of {members}"
+            raise ConfigurationError(name, message) from None
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ConfigurationError for a value out of its range."""
+        if value is None:
+            return
+        is_low = self.low is not None and not value >= self.low
+        is_high = self.high is not None and not value <= self.high
+        if is_low or is_high:
+            shown = self.kind.write(value)
+            raise ConfigurationError(
+                name, f"the {_words(name)} is {shown}; it must be {self.allowed}"
+            )
+
+    @property
+    def allowed(self) -> str:
+        """Return the range in words; empty if there is none."""
+        if self.range or self.low is None:
+            return self.range
+        return f"from {self.kind.write(self.low)} to {self.kind.write(self.high)}"
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON schema, without the type and the default."""
+        schema, description = dict(self.schema or self.kind.schema), self.description
+        if self.kind in (NUMBER, WHOLE):
+            bounds = {"minimum": self.low, "maximum": self.high}
+            schema |= {name: bound for name, bound in bounds.items() if bound is not None}
+        elif self.allowed:
+            description += f" It must be {self.allowed}."
+        return schema | {"description": description}
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+class Aggregation(StrEnum):
+    """How several rewards of one event are combined."""
+
+    EARLIEST = "earliest"
+    SUM = "sum"
+
+
+class Settle(StrEnum):
+    """When an event is settled: its reward is final, learned and counted."""
+
+    DEADLINE = "deadline"  # at the end of the reward wait time
+    ON_REWARD = "on-reward"  # with the first reward; sums, and events without one, at the deadline
+    DELAYED = "delayed"  # counted at the deadline, but learned soon; late rewards correct it
+
+
+class LearningMode(StrEnum):
+    """Whether the service decides, imitates the first action, or only writes its log."""
+
+    ONLINE = "Online"
+    APPRENTICE = "Apprentice"
+    LOGGING_ONLY = "LoggingOnly"
+
+
+_NO_EFFECT = "Kept for Personalizer's clients; no effect."
+_REWARD_SETTINGS = ("reward_wait_time", "default_reward", "reward_aggregation", "settle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceConfiguration:
+    """How the service decides and learns: kept in the log, and changed over HTTP.
+
+    Retention, export, retraining and optimization are stored and shown, and have no effect.
+    """
+
+    reward_wait_time: Annotated[
+        timedelta,
+        Setting(
+            DURATION,
+            "How long an event waits for its reward, an ISO 8601 duration.",
+            low=timedelta(seconds=5),
+            high=timedelta(days=2),
         ),
-        *(
-            f"configuration.{name}={value}"
-            for name, value in configuration.to_json().items()
-            if value != ServiceConfiguration().to_json()[name]
+    ] = timedelta(minutes=10)
+    default_reward: Annotated[
+        float, Setting(NUMBER, "The reward of an event that got none in time.", low=-1, high=1)
+    ] = 0.0
+    reward_aggregation: Annotated[
+        Aggregation,
+        Setting(
+            _member_of(Aggregation),
+            "What several rewards of one event make: the `earliest`, or their `sum`.",
         ),
-    ]
-    shown = " ".join(setting for setting in differing if setting)
-    name = name_of(model.policy)
-    first = f"The policy is {name}; settings that are not the defaults: {shown or 'none'}"
-    return [first, *(f"{notice.title} {notice.text}" for notice in configuration.notices)]
+    ] = Aggregation.EARLIEST
+    exploration: Annotated[
+        float,
+        Setting(
+            NUMBER,
+            "ε: each of n eligible actions has a probability of at least ε/n.",
+            low=0,
+            high=1,
+        ),
+    ] = 0.02
+    learning_mode: Annotated[
+        LearningMode,
+        Setting(
+            _member_of(LearningMode),
+            "`Online`: decide and learn. `Apprentice`: always show the first action, and learn from it. "
+            "`LoggingOnly`: always show the first action, learn nothing. It cannot change from Online to "
+            "Apprentice, or back, together with the reward settings.",
+        ),
+    ] = LearningMode.ONLINE
+    log_retention_days: Annotated[
+        int,
+        Setting(
+            WHOLE,
+            "Kept for Personalizer's clients; nothing is deleted yet. −1 means for ever; otherwise it must be "
+            "at least a day longer than the reward wait time.",
+            schema={
+                "anyOf": [
+                    {"const": FOREVER},
+                    {"type": "integer", "minimum": 2, "maximum": MOST_DAYS},
+                ]
+            },
+        ),
+    ] = FOREVER
+    model_export_frequency: Annotated[
+        timedelta,
+        Setting(
+            DURATION,
+            "Kept for Personalizer's clients; models are exported on request.",
+            low=timedelta(microseconds=1),
+            range="longer than nothing, for example PT5M",
+        ),
+    ] = timedelta(minutes=5)
+    model_retrain_days: Annotated[
+        int,
+        Setting(
+            WHOLE,
+            f"{_NO_EFFECT} It must not exceed the log retention.",
+            low=0,
+            high=MOST_DAYS,
+        ),
+    ] = 0
+    is_auto_optimization_enabled: Annotated[bool, Setting(FLAG, _NO_EFFECT)] = False
+    auto_optimization_frequency: Annotated[
+        timedelta | None,
+        Setting(
+            _optional(DURATION),
+            _NO_EFFECT,
+            low=timedelta(days=1),
+            range="a day or longer, for example P7D",
+        ),
+    ] = None
+    auto_optimization_start_date: Annotated[
+        datetime | None, Setting(_optional(DATE), _NO_EFFECT)
+    ] = None
+    settle: Annotated[
+        Settle,
+        Setting(
+            _member_of(Settle), "When an event is learned: `deadline`, `on-reward` or `delayed`."
+        ),
+    ] = Settle.DEADLINE
+
+    def __post_init__(self) -> None:
+        for name, setting in SETTINGS.items():
+            setting.check(name, getattr(self, name))
+        kept, retrained = self.log_retention_days, self.model_retrain_days
+        shortest = math.ceil(self.reward_wait_time / timedelta(days=1) + 1)
+        if kept != FOREVER and not shortest <= kept <= MOST_DAYS:
+            raise ConfigurationError(
+                "log_retention_days",
+                f"the log retention is {kept} days; it must be -1, for ever, or at least a day longer than "
+                f"the reward wait time, which is {shortest}",
+            )
+        if kept != FOREVER and retrained > kept:
+            raise ConfigurationError(
+                "model_retrain_days",
+                f"the model retrain days are {retrained}; they must be from 0 to the log retention of {kept} "
+                "days",
+            )
+
+    @property
+    def wait_milliseconds(self) -> int:
+        return self.reward_wait_time // timedelta(milliseconds=1)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Return notices about settings that have no effect."""
+        if self.log_retention_days == FOREVER:
+            return []
+        return [
+            Notice(
+                code="log-retention",
+                title="No record of the log is deleted.",
+                text=f"log_retention_days is {self.log_retention_days}, but this rbmle keeps the log "
+                "for ever. If old records must be deleted, begin a new log and delete the old one.",
+            )
+        ]
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Return the configuration that `to_json` wrote; missing settings keep their defaults."""
+        try:
+            settings = changed_settings(msgspec.convert(value, ConfigurationChange))
+        except msgspec.ValidationError as error:
+            _, _, field = str(error).rpartition("$.")
+            raise ConfigurationError(field.rstrip("`"), str(error)) from None
+        return cls(**{name: SETTINGS[name].read(name, value) for name, value in settings.items()})
+
+    @classmethod
+    def from_record(cls, value: Mapping[str, Any]) -> Self:
+        """Return the configuration of a record; before `settle` existed, it was `on-reward`."""
+        return cls.from_json({"settle": Settle.ON_REWARD.value, **value})
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: setting.kind.write(getattr(self, name)) for name, setting in SETTINGS.items()}
+
+    def with_changes(self, changes: Mapping[str, Any]) -> Self:
+        """Return a configuration with some JSON values changed, or raise ConfigurationError."""
+        after = self.from_json({**self.to_json(), **changes})
+        self.check_change(after)
+        return after
+
+    def check_change(self, after: "ServiceConfiguration") -> None:
+        """Raise a ConfigurationError if the mode and the meaning of rewards change together.
+
+        Events that were decided in the old mode would be counted with the new rewards.
+        """
+        modes = {self.learning_mode, after.learning_mode}
+        is_moved = any(getattr(self, name) != getattr(after, name) for name in _REWARD_SETTINGS)
+        if modes == {LearningMode.ONLINE, LearningMode.APPRENTICE} and is_moved:
+            raise ConfigurationError(
+                "learning_mode",
+                f"the mode cannot change from {self.learning_mode} to {after.learning_mode} together with "
+                "the reward wait time, default reward, reward aggregation or settle; change the mode "
+                "first, and these in a second call",
+            )
+
+
+SETTINGS: Mapping[str, Setting] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(ServiceConfiguration, include_extras=True).items()
+}
+
+ConfigurationChange = msgspec.defstruct(
+    "ConfigurationChange",
+    [(name, setting.kind.json | UnsetType, UNSET) for name, setting in SETTINGS.items()],
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    namespace={"__doc__": "Some settings of the configuration; the others stay as they are."},
+)
+
+
+def changed_settings(change: msgspec.Struct) -> dict[str, Any]:
+    """Return the settings that a ConfigurationChange has, as JSON values."""
+    values = msgspec.structs.asdict(change)
+    return {name: value for name, value in values.items() if value is not UNSET}

@@ -1,9 +1,9 @@
-"""`rbmle serve`: starts front ends and a learner on one machine, and starts again what ends.
+"""`rbmle serve`: starts front ends and a learner on one machine, and restarts processes that end.
 
-The supervisor holds the listening sockets, so that clients wait for a front end that is started again,
-and are not refused. A second learner waits, with its kernels loaded, for the lease of the first one.
-A process that it started ends when the supervisor does, however that ends. One that shows no sign of life,
-because it is stopped or starved, is killed and started again.
+The supervisor holds the listening sockets, so that clients wait for a front end that is restarted, and are not
+refused. A spare learner waits, with its kernels loaded, for the lease of the first one. All processes end with
+the supervisor, however that ends. A process that shows no sign of life, because it is stopped or starved, is
+killed and restarted.
 """
 
 import json
@@ -23,48 +23,48 @@ from typing import Any
 
 import msgspec
 
-from rbmle.service.http.binding import bound
 from rbmle.service.http.logging import tell
-from rbmle.service.http.worker_counters import WorkerCounters, counters_file
-from rbmle.service.roles import address_of, keys_of, run_front_end, run_learner
-from rbmle.service.settings import Settings
+from rbmle.service.http.metrics import WorkerCounters, counters_file
+from rbmle.service.http.server import Binding, open_sockets
+from rbmle.service.learner.start import Start
+from rbmle.service.processes import address_of, keys_of, run_front_end, run_learner
+from rbmle.service.settings import ServeSettings
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-c", "from rbmle.cli import main; main()")
 LEARN, FRONT = "learn", "front"  # commands
 READY = b"ready\n"
-SETTING_ERROR = 2  # the exit code of a mistake that the operator has to mend
-SHORTEST_LIFE = 5.0  # seconds; what fails sooner is started again after a while only
+SETTING_ERROR = 2  # the exit code of a mistake that the operator has to correct
+SHORTEST_LIFE = 5.0  # seconds; a process that fails sooner is restarted after RETRY_SECONDS
 RETRY_SECONDS = 1.0
-SPARE_SECONDS = 1.0  # after which a spare learner is started: what is needed at once goes first
+SPARE_SECONDS = (
+    1.0  # after which a spare learner is started, so that it does not slow down the others
+)
 STOP_SECONDS = 30.0  # for a process to end before it is killed
 BEAT_SECONDS = 1.0  # between two signs of life
-# Without a sign of life a process that is idle as well is killed; a spare learner leads before that.
-HUNG_SECONDS = 10.0
-BUSY_SECONDS = 300.0  # the same for one that computes: a compiler lets no other thread on
-GAP_SECONDS = (
-    5.0  # between two looks, after which a supervisor was held up itself, and judges nobody
-)
+HUNG_SECONDS = 10.0  # without a sign of life and idle, after which a process is killed
+BUSY_SECONDS = 300.0  # the same for one that computes: a compiler blocks the other threads
+GAP_SECONDS = 5.0  # between two looks, after which the supervisor was held up itself
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a process is to do."""
+    """The task of a process."""
 
     command: str
     is_spare: bool = False  # a learner that waits until nobody else leads
-    worker: int = 0  # the number of a front end, whose counters it keeps
+    worker: int = 0  # the number of a front end, for its counters
 
 
 class Child:
     """A process of the service."""
 
     def __init__(self, role: Role, order: dict[str, Any], descriptors: Sequence[int]) -> None:
-        """Start it; `order` is all that it is told, and the descriptors are open files that it gets."""
+        """Start it; `order` is sent to its standard input, and it inherits the file descriptors."""
         self.role = role
         self.begun = time.monotonic()
-        self.heard: float | None = None  # when it last gave a sign of life; None: it gave none
-        self._cpu = 0.0  # seconds that it had taken when they were last seen to grow
-        self._computed = 0.0  # when that was
+        self.heard: float | None = None  # the time of its last sign of life
+        self._cpu = 0.0  # seconds of CPU that it has taken
+        self._computed = 0.0  # when they were last seen to grow
         self._beats, beats = os.pipe()
         os.set_blocking(self._beats, False)
         self._is_settled, self._was_ready = threading.Event(), False
@@ -76,17 +76,17 @@ class Child:
         )
         os.close(beats)
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended, and that is seen soon
+        with suppress(BrokenPipeError):  # it has ended, which `watch` notices
             self.process.stdin.write(json.dumps(order | {"beats": beats}).encode() + b"\n")
-            self.process.stdin.flush()  # and stays open: its end is the sign that nobody supervises
+            self.process.stdin.flush()  # it stays open until the supervisor ends
 
     def is_ready(self) -> bool:
-        """Wait until it works, or ends; return which."""
+        """Wait until the process is ready, or has ended; return whether it is ready."""
         self._is_settled.wait()
         return self._was_ready
 
     def watch(self) -> bool:
-        """Wait until it works, or ends, for all that ask; return which."""
+        """Wait for `is_ready`, in a thread of its own."""
         assert self.process.stdout is not None
         self._was_ready = self.process.stdout.readline() == READY
         self._is_settled.set()
@@ -101,7 +101,7 @@ class Child:
                 pipe.close()
 
     def hung_seconds(self) -> float | None:
-        """Return for how long it has shown no sign of life, if that is too long; else None."""
+        """Return for how long there was no sign of life, if that is too long; else None."""
         now = time.monotonic()
         with suppress(BlockingIOError):
             if os.read(self._beats, 4096):
@@ -114,12 +114,10 @@ class Child:
         is_hung = min(silent, idle) > HUNG_SECONDS or silent > BUSY_SECONDS
         return silent if is_hung else None
 
-    def forget(self) -> None:
-        """Listen no more."""
+    def stop_listening(self) -> None:
         os.close(self._beats)
 
     def stop(self) -> int:
-        """Ask it to end, and wait for that."""
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -130,21 +128,21 @@ class Child:
 
 
 class Supervisor:
-    """Front ends and a learner, kept alive until it is told to stop."""
+    """Keeps front ends and a learner alive until it is stopped."""
 
-    def __init__(self, settings: Settings, sockets: Sequence[socket.socket]) -> None:
+    def __init__(self, settings: ServeSettings, sockets: Sequence[socket.socket]) -> None:
         self.settings = settings
         self.sockets = sockets
         self.counters = counters_file(settings.workers)
         self.code = 0
-        # What has ended, or what is to be started; None: stop.
+        # A process that has ended, or a role to start; None: stop.
         self._events: queue.SimpleQueue[Child | Role | None] = queue.SimpleQueue()
         self._children: list[Child] = []
-        self._worked: set[str] = set()  # commands
+        self._worked: set[str] = set()  # commands of processes that were ready once
         self._looked = time.monotonic()  # for signs of life
 
     def run(self, started: Callable[[], None]) -> int:
-        """Start all, tell when clients are answered, and look after it; return the exit code."""
+        """Start all processes, call `started` when clients are answered, and return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._events.put(None))
         fronts = [Role(FRONT, worker=worker) for worker in range(self.settings.workers)]
@@ -162,7 +160,6 @@ class Supervisor:
         return self.code
 
     def _go_on(self) -> bool:
-        """Do what is due; return False to stop."""
         try:
             event = self._events.get(timeout=BEAT_SECONDS)
         except queue.Empty:
@@ -171,7 +168,6 @@ class Supervisor:
         return event is not None and self._follow(event)
 
     def _end_hung(self) -> None:
-        """Kill processes that show no sign of life."""
         now = time.monotonic()
         is_late, self._looked = now - self._looked > GAP_SECONDS, now
         for child in self._children:
@@ -187,7 +183,7 @@ class Supervisor:
                 child.heard = None
 
     def _begin(self, role: Role) -> Child:
-        sockets, counters = [one.fileno() for one in self.sockets], self.counters.fileno()
+        sockets, counters = [s.fileno() for s in self.sockets], self.counters.fileno()
         order: dict[str, Any] = {
             "settings": msgspec.to_builtins(self.settings),
             "sockets": sockets,
@@ -213,7 +209,7 @@ class Supervisor:
         timer.start()
 
     def _follow(self, event: Child | Role) -> bool:
-        """Start what is due, or what has ended; return False if only the operator can mend it."""
+        """Start what is due; return False if the operator has to correct a setting first."""
         match event:
             case Role():
                 self._begin(event)
@@ -222,12 +218,12 @@ class Supervisor:
                 return self._begin_again(event)
 
     def _begin_again(self, ended: Child) -> bool:
-        """Start what has ended once more, unless only the operator can mend it.
+        """Restart a process, unless the operator has to correct a setting first.
 
-        What has worked with these settings fails for another reason, such as a full disk, which may pass.
+        A process that was ready with these settings fails for another reason, such as a full disk.
         """
         self._children.remove(ended)
-        ended.forget()
+        ended.stop_listening()
         role, code = ended.role, ended.process.returncode
         if code == SETTING_ERROR and role.command not in self._worked:
             self.code = code
@@ -242,7 +238,7 @@ class Supervisor:
         return True
 
     def _stop(self) -> None:
-        """End the front ends first: they finish what they were asked; then the learner, which saves it."""
+        """Stop the front ends, which finish their requests, and then the learner, which saves its model."""
         for command in (FRONT, LEARN):
             children = [child for child in self._children if child.role.command == command]
             for child in children:
@@ -252,13 +248,13 @@ class Supervisor:
                 self.code = self.code or max(0, child.stop())
 
 
-def serve(settings: Settings, started: Callable[[str], None]) -> int:
+def serve(settings: ServeSettings, started: Callable[[str], None]) -> int:
     """Serve on one machine until SIGTERM or SIGINT; return the exit code."""
-    binding = settings.binding()
+    binding = Binding.of(settings)
     address_of(settings)
-    settings.start()
+    Start.of(settings)
     settings.budget()
-    with bound(binding) as sockets:  # first: a port that is taken leaves nothing behind
+    with open_sockets(binding) as sockets:  # first, so that a port in use leaves no files behind
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
         keys_of(settings)
         address = binding.address(sockets[0].getsockname()[1])
@@ -266,9 +262,9 @@ def serve(settings: Settings, started: Callable[[str], None]) -> int:
 
 
 def run_supervised(command: str) -> None:
-    """Do what a supervisor orders on standard input, until it stops or ends."""
+    """Run a process with the settings that the supervisor sends to standard input, until it stops."""
     order = json.loads(sys.stdin.buffer.readline())
-    settings = msgspec.convert(order["settings"], Settings)
+    settings = msgspec.convert(order["settings"], ServeSettings)
     threading.Thread(target=_end_with_supervisor, daemon=True).start()
     threading.Thread(target=_beat, args=(order["beats"],), daemon=True).start()
     if command == LEARN:
@@ -285,7 +281,6 @@ def _say_ready() -> None:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process has taken; where the system does not tell, it always grows."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return float(fields[11]) + float(fields[12])
@@ -294,14 +289,13 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _beat(descriptor: int) -> None:
-    """Show the supervisor that this process is alive."""
-    with suppress(OSError):  # the supervisor has ended
+    with suppress(OSError):  # of a supervisor that has ended
         while os.write(descriptor, b"."):
             time.sleep(BEAT_SECONDS)
 
 
 def _end_with_supervisor() -> None:
-    """Stop when standard input ends: nobody is left who would."""
-    while os.read(sys.stdin.fileno(), 1):  # unbuffered: a lock on standard input would outlive us
+    """Stop when standard input ends, for then the supervisor has ended."""
+    while os.read(sys.stdin.fileno(), 1):  # unbuffered, without a lock on standard input
         pass
     os.kill(os.getpid(), signal.SIGTERM)

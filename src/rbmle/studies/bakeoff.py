@@ -3,77 +3,53 @@
 After Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off".
 """
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from rbmle.core.errors import SettingError
 from rbmle.core.files import write_text
 from rbmle.datasets import DatasetError
-from rbmle.environments import Classification, Environment, altered
-from rbmle.experiments.comparison import (
+from rbmle.environments import Classification, Environment, alter
+from rbmle.experiments.figures import dot_figure, measured_panel
+from rbmle.experiments.measures import measure
+from rbmle.experiments.report import write_comparison
+from rbmle.experiments.summary import Summary
+from rbmle.experiments.tables import (
     comparison_table,
     is_compared,
+    latex,
     loss_table,
+    markdown,
     pairs_table,
-    policy_ranks,
 )
-from rbmle.experiments.comparison_page import write_comparison
-from rbmle.experiments.figures import rank_figure
-from rbmle.experiments.measures import measure
-from rbmle.experiments.report_table import latex, markdown
-from rbmle.experiments.summary import Summary
 from rbmle.experiments.trial import Trial
 from rbmle.policies import POLICIES, REFERENCES
-from rbmle.policies.rivals import RIVALS
-from rbmle.policies.specification import Specification, specifications, specified
-from rbmle.studies.base import Study, noted
-from rbmle.studies.plan import Plan
+from rbmle.policies.registry import RIVALS, Specification, parse_policies, parse_policy
+from rbmle.studies.base import OURS, Plan, Study, add_note
 
-PMLB = (
-    "banana",
-    "cmc",
-    "coil2000",
-    "connect-4",
-    "dna",
-    "fars",
-    "flare",
-    "german",
-    "kddcup",
-    "led24",
-    "led7",
-    "letter",
-    "mfeat-factors",
-    "mfeat-morphological",
-    "mfeat-zernike",
-    "mofn-3-7-10",
-    "page-blocks",
-    "pendigits",
-    "ring",
-    "satimage",
-    "segmentation",
-    "splice",
-    "tic-tac-toe",
-    "titanic",
-    "vehicle",
-    "waveform-21",
-    "waveform-40",
-    "wine-quality-red",
-    "wine-quality-white",
-    "xd6",
-)
+_PMLB = """
+banana cmc coil2000 connect-4 dna fars flare german kddcup led24 led7 letter mfeat-factors
+mfeat-morphological mfeat-zernike mofn-3-7-10 page-blocks pendigits ring satimage segmentation
+splice tic-tac-toe titanic vehicle waveform-21 waveform-40 wine-quality-red wine-quality-white
+xd6
+"""
+PMLB = tuple(_PMLB.split())
 SHIPPED = ("digits", "adult", "magic", "mushroom", "shuttle")
 DATASETS = (*SHIPPED, "covertype", "mnist", *(f"pmlb:{name}" for name in PMLB))
 VARIANTS: tuple[tuple[str, ...], ...] = ((), ("noise",), ("rare",))
 QUADRATIC = "interactions=quadratic"
 LEFT_OUT = ("mabwiser:linucb",)  # the linear policies of rbmle stand for it
-DEAR, MOST_FEATURES = "vw:cover", 300  # with products of more features, a round takes 34 to 221 ms
+SLOW_RIVAL, MOST_FEATURES = (
+    "vw:cover",
+    300,
+)  # with products of more features, a round takes 34 to 221 ms
 ROUNDS, SEEDS = 3000, 2
 QUICK_ROUNDS, QUICK_SEEDS = 150, 1
 
 
 def trials(plan: Plan) -> list[Trial]:
     """Return all rivals on all problems that are there, those of a dataset together."""
-    specs = specifications(plan.policies)[0] if plan.policies else rivals()[0]
+    specs = parse_policies(plan.policies)[0] if plan.policies else rivals()[0]
     problems, _ = worlds(plan.quick, plan.preprocessing, plan.data_dir)
     rounds, usual = (QUICK_ROUNDS, QUICK_SEEDS) if plan.quick else (ROUNDS, SEEDS)
     return [
@@ -86,7 +62,7 @@ def trials(plan: Plan) -> list[Trial]:
         )
         for world in problems
         for spec in specs
-        if not (spec.name == DEAR and _is_quadratic(spec) and world.features > MOST_FEATURES)
+        if not (spec.name == SLOW_RIVAL and _is_quadratic(spec) and world.features > MOST_FEATURES)
         for seed in range(plan.count or usual)
     ]
 
@@ -101,13 +77,13 @@ def skipped(plan: Plan) -> list[str]:
 def rivals() -> tuple[list[Specification], list[str]]:
     """Return the policies that can be played, and a line for each that cannot."""
     products = [f"{name}:{QUADRATIC}" for name in RIVALS if name.startswith("vw:")]
-    found, notes = [specified(name) for name in POLICIES if name not in REFERENCES], []
+    policies, notes = [parse_policy(name) for name in POLICIES if name not in REFERENCES], []
     for text in (*(name for name in RIVALS if name not in LEFT_OUT), *products):
         try:
-            found.append(specified(text))
+            policies.append(parse_policy(text))
         except SettingError as error:
             notes.append(f"Skipped {text}: {error}.")
-    return found, notes
+    return policies, notes
 
 
 @cache
@@ -115,7 +91,7 @@ def worlds(
     is_quick: bool, preprocessing: str, data_dir: Path | None
 ) -> tuple[list[Environment], list[str]]:
     """Return the problems whose data can be had, and a line for each dataset that cannot."""
-    found: list[Environment] = []
+    problems: list[Environment] = []
     notes = []
     for name in SHIPPED if is_quick else DATASETS:
         world = Classification(dataset=name, preprocessing=preprocessing, data_dir=data_dir)
@@ -124,17 +100,15 @@ def worlds(
         except DatasetError as error:
             notes.append(f"Skipped {name}: {error}.")
         else:
-            found += [altered(world, changes) for changes in VARIANTS]
-    return found, notes
+            problems += [alter(world, changes) for changes in VARIANTS]
+    return problems, notes
 
 
 def _is_quadratic(spec: Specification) -> bool:
-    """Say whether a rival sees all products of two features, and nothing else is set."""
     return spec.settings == (QUADRATIC,)
 
 
 def note(plan: Plan, summary: Summary) -> str:
-    """Return how much was played, and how."""
     seeds = sorted({seed for cell in summary.cells for seed in cell.seeds})
     rounds = sorted({problem.horizon for problem in summary.problems})
     span = f"{rounds[0]:,} to {rounds[-1]:,}" if len(rounds) > 1 else f"{rounds[0]:,}"
@@ -146,17 +120,17 @@ def note(plan: Plan, summary: Summary) -> str:
 
 
 def render(summary: Summary, out: Path, note: str) -> list[Path]:
-    """Write all tables in Markdown, the first in LaTeX too, and the diagram of ranks."""
+    """Write all tables in Markdown, the first in LaTeX too, and the picture."""
     measures = measure(summary)
     if not is_compared(measures):
         return []
-    table = noted(comparison_table(measures), note)
+    table = add_note(comparison_table(measures), note)
     return [
         write_text(out / "bakeoff.md", markdown(table)),
         write_text(out / "bakeoff.tex", latex(table)),
         write_text(out / "bakeoff-pairs.md", markdown(pairs_table(measures))),
         write_text(out / "bakeoff-losses.md", markdown(loss_table(measures, summary))),
-        *rank_figure(policy_ranks(measures), out / "bakeoff-ranks"),
+        *dot_figure([measured_panel(measures)], out / "bakeoff-regret"),
     ]
 
 
@@ -168,5 +142,5 @@ BAKEOFF = Study(
     is_of_the_paper=False,
     skipped=skipped,
     note=note,
-    page=write_comparison,
+    page=partial(write_comparison, policy=OURS),
 )

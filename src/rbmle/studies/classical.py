@@ -23,8 +23,7 @@ from rbmle.classical import (
     simulate,
 )
 from rbmle.core.files import write_text
-from rbmle.experiments.line_panels import Line, Panel, line_panels
-from rbmle.experiments.report_table import Entry, ReportTable, markdown
+from rbmle.experiments.figures import Line, Panel, line_panels
 from rbmle.experiments.styles import (
     BLUE,
     DASH_DOT,
@@ -38,30 +37,31 @@ from rbmle.experiments.styles import (
     VERMILION,
     Style,
 )
+from rbmle.experiments.tables import Entry, ReportTable, markdown
 from rbmle.likelihoods import Gaussian
-from rbmle.studies.measurements import JSONRecord, kept
+from rbmle.studies.base import JSONRecord, load_or_measure
 
 NAME, TITLE = "classical", "Regret of bandits without contexts, and the bound of Lai and Robbins"
 RUNS, QUICK_RUNS = 50, 20
 ROUNDS, QUICK_ROUNDS = 100_000, 5_000
 POINTS = 60  # of a line
-BAND = (0.1, 0.9)  # quantiles over runs
-HIGHEST = 1.75  # regret that is shown, as a multiple of the bound at the end
+NOTE = "Means of the runs, with bands of two standard errors"
+SHOWN = (2.0, 4_000.0)  # regret
 BOUND = "Lai and Robbins' bound"
 BOUND_STYLE = Style(colour=GREY, dashes=SPARSE, width=2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contest:
+class Game:
     """Arms, and who plays them, by title."""
 
     arms: Instance
     policies: dict[str, ArmPolicy]
 
 
-# ν of RBMLE was chosen on runs that are not reported, see docs/classical.md.
-CONTESTS = {
-    "Bernoulli, ten arms": Contest(
+# ν of RBMLE was chosen on runs that are not reported, see docs/explanation/classical.md.
+GAMES = {
+    "Bernoulli, ten arms": Game(
         arms=BernoulliArms(means=(0.1, *(3 * [0.05]), *(3 * [0.02]), *(3 * [0.01]))),
         policies={
             "RBMLE": RBMLE(bias=1.0),
@@ -71,7 +71,7 @@ CONTESTS = {
             "UCB1": UCB1(),
         },
     ),
-    "Gaussian, ten arms": Contest(
+    "Gaussian, ten arms": Game(
         arms=GaussianArms(means=tuple(np.linspace(0.1, 1.0, 10).round(1).tolist())),
         policies={
             "RBMLE": RBMLE(likelihood=Gaussian(), bias=3.0),
@@ -89,31 +89,28 @@ STYLES = {
     "UCB1": Style(colour=PURPLE, dashes=SHORT, width=1.8),
 }
 
-Records = dict[
-    tuple[str, str], JSONRecord
-]  # by the name of the contest and the title of the policy
+Records = dict[tuple[str, str], JSONRecord]  # by the name of the game and the title of the policy
 
 
 def write_table(quick: bool, out: Path, console: Console) -> list[Path]:
     """Play what the folder lacks, write the table in Markdown and the figure, and return the files."""
     runs, rounds = (QUICK_RUNS, QUICK_ROUNDS) if quick else (RUNS, ROUNDS)
-    found: Records = {}
-    for name, contest in CONTESTS.items():
-        for title, policy in contest.policies.items():
-            settings: JSONRecord = {"arms": repr(contest.arms), "policy": repr(policy)}
+    records: Records = {}
+    for name, game in GAMES.items():
+        for title, policy in game.policies.items():
+            settings: JSONRecord = {"arms": repr(game.arms), "policy": repr(policy)}
             settings |= {"runs": runs, "rounds": rounds}
-            measure = partial(play, contest.arms, policy, runs, rounds)
-            found[name, title] = kept(out / NAME / "runs", settings, measure)
-            spent = found[name, title]["cpu_seconds"]
+            measure = partial(play, game.arms, policy, runs, rounds)
+            records[name, title] = load_or_measure(out / NAME / "runs", settings, measure)
+            spent = records[name, title]["cpu_seconds"]
             console.print(f"{name}, {title}: {spent:.1f} CPU s", highlight=False)
     return [
-        write_text(out / NAME / f"{NAME}.md", markdown(regret_table(found, runs, rounds))),
-        *line_panels([panel(found, name) for name in CONTESTS], out / NAME / NAME),
+        write_text(out / NAME / f"{NAME}.md", markdown(regret_table(records, runs, rounds))),
+        *line_panels([panel(records, name) for name in GAMES], out / NAME / NAME, note=NOTE),
     ]
 
 
 def play(arms: Instance, policy: ArmPolicy, runs: int, rounds: int) -> JSONRecord:
-    """Return regrets over time, of all runs."""
     times = np.unique(np.geomspace(10, rounds, POINTS).round().astype(np.int64)).tolist()
     simulate(arms, policy, [20], runs=1)  # kernels are compiled before the clock starts
     begun = time.process_time()
@@ -122,50 +119,49 @@ def play(arms: Instance, policy: ArmPolicy, runs: int, rounds: int) -> JSONRecor
     return {"times": times, "regrets": regrets.tolist(), "cpu_seconds": spent}
 
 
-def regret_table(found: Records, runs: int, rounds: int) -> ReportTable:
+def regret_table(records: Records, runs: int, rounds: int) -> ReportTable:
     """Return the mean regret at the end, its standard error, and its largest of all runs."""
 
     def entry(title: str, name: str) -> Entry:
-        if (name, title) not in found:
+        if (name, title) not in records:
             return Entry(text="")
-        ends = _regrets(found[name, title])[:, -1]
+        ends = _regrets(records[name, title])[:, -1]
         error = ends.std(ddof=1) / runs**0.5
         return Entry(text=f"{ends.mean():,.0f} ± {error:,.0f} (at most {ends.max():,.0f})")
 
     bounds = tuple(
-        Entry(text=f"{lai_robbins(contest.arms) * np.log(rounds):,.0f}")
-        for contest in CONTESTS.values()
+        Entry(text=f"{lai_robbins(game.arms) * np.log(rounds):,.0f}") for game in GAMES.values()
     )
-    rows = tuple((title, tuple(entry(title, name) for name in CONTESTS)) for title in STYLES)
+    rows = tuple((title, tuple(entry(title, name) for name in GAMES)) for title in STYLES)
     return ReportTable(
         caption=(
             f"Mean regret after {rounds:,} rounds, ± its standard error over {runs} runs, and the largest of "
             "them. The bound, c log t, holds in the limit."
         ),
         corner="Regret",
-        columns=tuple(CONTESTS),
+        columns=tuple(GAMES),
         rows=(*rows, (BOUND, bounds)),
     )
 
 
-def panel(found: Records, name: str) -> Panel:
-    """Return regret over time of one contest, and the bound."""
-    arms, policies = CONTESTS[name].arms, CONTESTS[name].policies
-    times = np.array(found[name, "RBMLE"]["times"], np.float64)
+def panel(records: Records, name: str) -> Panel:
+    """Return regret over time of one game, and the bound."""
+    arms, policies = GAMES[name].arms, GAMES[name].policies
+    times = np.array(records[name, "RBMLE"]["times"], np.float64)
     bound = Line(label=BOUND, style=BOUND_STYLE, x=times, y=lai_robbins(arms) * np.log(times))
-    lines = tuple(_line(found[name, title], title) for title in policies)
-    shown = (0.0, HIGHEST * float(bound.y[-1]))
-    return Panel(title=name, x_label="t", y_label="regret", lines=(*lines, bound), y=shown)
+    lines = tuple(_line(records[name, title], title) for title in policies)
+    return Panel(
+        title=name, x_label="t", y_label="regret", lines=(*lines, bound), is_log_y=True, y=SHOWN
+    )
 
 
 def _line(record: JSONRecord, title: str) -> Line:
-    """Return the mean of the runs, with a band of quantiles."""
+    """Return the mean of the runs, with a band of two standard errors."""
     regrets = _regrets(record)
-    low, high = np.quantile(regrets, BAND, axis=0)
     x, y = np.array(record["times"], np.float64), regrets.mean(axis=0)
-    return Line(label=title, style=STYLES[title], x=x, y=y, low=low, high=high)
+    error = regrets.std(axis=0, ddof=1) / len(regrets) ** 0.5
+    return Line(label=title, style=STYLES[title], x=x, y=y, low=y - 2 * error, high=y + 2 * error)
 
 
 def _regrets(record: JSONRecord) -> Float[np.ndarray, "runs times"]:
-    """Return regrets by run and time."""
     return np.array(record["regrets"])

@@ -14,43 +14,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from rbmle.core.errors import SettingError
 from rbmle.core.files import write_text
 from rbmle.core.policy import LARGEST_REWARD, Policy, limits_of
 from rbmle.environments import DEVELOPMENT, EVERYDAY, FAMILIES, REPORTED, Everyday, gap_closed
-from rbmle.environments.everyday_families import COIN, Family
-from rbmle.experiments.comparison_page import write_sections
-from rbmle.experiments.figures import Dots, dot_figure, dot_svg
-from rbmle.experiments.markup import numbers, section
-from rbmle.experiments.report_table import Entry, ReportTable, latex, markdown
+from rbmle.environments.everyday_families import COIN, EverydayFamily
+from rbmle.experiments.figures import DotPanel, DotRow, dot_figure, dot_svg
+from rbmle.experiments.report import numbers, section, write_sections
+from rbmle.experiments.styles import styles
 from rbmle.experiments.summary import Summary, policy_title
+from rbmle.experiments.tables import Entry, ReportTable, latex, markdown
 from rbmle.experiments.trial import Trial
-from rbmle.policies.specification import Specification, specifications, specified
-from rbmle.studies.base import Study, noted
-from rbmle.studies.plan import Plan
+from rbmle.policies.registry import Specification, parse_policies, parse_policy
+from rbmle.studies.base import Plan, Study, add_note
 
-POLICIES = (
-    "neural-rbmle-ga",
-    "neural-rbmle-pc",
-    "neural-ucb",
-    "neural-ts",
-    "lin-rbmle",
-    "lin-ucb",
-    "lin-ts",
-    "glm-rbmle",
-    "glm-ucb",
-    "glm-ts",
-    "neu-square-cb",
-    "neu-fast-cb",
-    "neural-lin-ucb",
-    "epsilon-greedy",
-    "tree-ts",
-    "vw:squarecb",
-    "vw:regcb",
-    "vw:first",
-)
+_POLICIES = """
+neural-rbmle-ga neural-rbmle-pc neural-ucb neural-ts lin-rbmle lin-ucb lin-ts glm-rbmle glm-ucb
+glm-ts neu-square-cb neu-fast-cb neural-lin-ucb epsilon-greedy tree-ts vw:squarecb vw:regcb
+vw:first
+"""
+POLICIES = tuple(_POLICIES.split())
 FIXED = "best-fixed-arm"  # a row of its own: the best arm of each problem in hindsight
 TITLES = {FIXED: "best fixed arm"}
 SEEDS, FIRST_DEVELOPMENT_SEED, DEVELOPMENT_SEEDS = 10, 1000, 3
@@ -60,10 +44,10 @@ QUICK_ROUNDS, QUICK_SEEDS = 200, 1
 # --- What is played ------------------------------------------------------------------------------------
 
 
-def trials(families: Mapping[str, Family], plan: Plan) -> list[Trial]:
+def trials(families: Mapping[str, EverydayFamily], plan: Plan) -> list[Trial]:
     """Return a trial for each family, policy that can learn its rewards, and seed."""
     if plan.policies:
-        specs, _ = specifications(plan.policies)
+        specs, _ = parse_policies(plan.policies)
     else:
         specs, _ = available()
     return [
@@ -74,7 +58,7 @@ def trials(families: Mapping[str, Family], plan: Plan) -> list[Trial]:
             horizon=_horizon(families[name], plan),
             seed=seed,
         )
-        for name in _chosen(families, plan)
+        for name in _select_families(families, plan)
         for spec in specs
         if (policy := told_the_range(spec.policy(), families[name])) is not None
         for seed in _seeds(families, plan)
@@ -83,16 +67,16 @@ def trials(families: Mapping[str, Family], plan: Plan) -> list[Trial]:
 
 def available() -> tuple[list[Specification], list[str]]:
     """Return the policies that can be played, and a line for each that cannot."""
-    found, notes = [], []
+    policies, notes = [], []
     for name in POLICIES:
         try:
-            found.append(specified(name))
+            policies.append(parse_policy(name))
         except SettingError as error:
             notes.append(f"Skipped {name}: {error}.")
-    return found, notes
+    return policies, notes
 
 
-def told_the_range(policy: Policy[Any], family: Family) -> Policy[Any] | None:
+def told_the_range(policy: Policy[Any], family: EverydayFamily) -> Policy[Any] | None:
     """Return a policy that knows the range of rewards if it asks for one; None if it cannot learn them."""
     least, most = (float(np.clip(end, -LARGEST_REWARD, LARGEST_REWARD)) for end in family.rewards)
     settings = {f.name for f in fields(policy)}  # type: ignore[arg-type]  # every policy is a dataclass
@@ -102,7 +86,7 @@ def told_the_range(policy: Policy[Any], family: Family) -> Policy[Any] | None:
     return policy if low <= least and most <= high else None
 
 
-def _chosen(families: Mapping[str, Family], plan: Plan) -> list[str]:
+def _select_families(families: Mapping[str, EverydayFamily], plan: Plan) -> list[str]:
     """Return the families that were asked for, or raise SettingError."""
     names = [name.removeprefix("everyday-") for name in plan.only]
     if strange := [name for name in names if name not in families]:
@@ -110,13 +94,12 @@ def _chosen(families: Mapping[str, Family], plan: Plan) -> list[str]:
     return names or list(families)
 
 
-def _horizon(family: Family, plan: Plan) -> int:
-    """Return the rounds of a trial."""
+def _horizon(family: EverydayFamily, plan: Plan) -> int:
     usual = min(QUICK_ROUNDS, family.rounds) if plan.quick else family.rounds
     return min(plan.rounds or usual, usual)
 
 
-def _seeds(families: Mapping[str, Family], plan: Plan) -> range:
+def _seeds(families: Mapping[str, EverydayFamily], plan: Plan) -> range:
     """Return the seeds of a study; those of its two groups of families are disjoint."""
     first = 0 if families is REPORTED else FIRST_DEVELOPMENT_SEED
     usual = SEEDS if families is REPORTED else DEVELOPMENT_SEEDS
@@ -156,7 +139,6 @@ class Shares:
 
     @staticmethod
     def read(path: Path) -> "Shares":
-        """Return what `write` wrote."""
         record = json.loads(path.read_text())
         return Shares(families=record["families"], milliseconds=record["milliseconds"])
 
@@ -164,7 +146,7 @@ class Shares:
         """Write the shares of each seed, so that tables can be made of them again."""
         record = {"note": note, "families": self.families, "milliseconds": self.milliseconds}
         text = json.dumps(record, indent=1)
-        lists = re.sub(r"\[[^\]]*\]", lambda found: " ".join(found.group().split()), text)
+        lists = re.sub(r"\[[^\]]*\]", lambda match: " ".join(match.group().split()), text)
         return write_text(path, lists + "\n")
 
     @property
@@ -178,11 +160,9 @@ class Shares:
 
     @property
     def coins(self) -> list[str]:
-        """Return the families whose rewards are 0 or 1."""
         return [name for name in self.families if FAMILIES[name].rewards == COIN]
 
     def played(self, policy: str) -> list[str]:
-        """Return the families that a policy plays."""
         return [name for name, row in self.families.items() if policy in row]
 
     def share(self, policy: str, family: str) -> tuple[float, float]:
@@ -264,32 +244,36 @@ def family_table(shares: Shares) -> ReportTable:
             "Share of the gap that was closed, ± its standard error over seeds; the best policy of each family "
             "in bold."
         ),
-        corner="Family",
+        corner="EverydayFamily",
         columns=tuple(map(_title, shares.policies)),
         rows=tuple(rows),
     )
 
 
-def dots(shares: Shares) -> Dots:
+def dots(shares: Shares) -> DotPanel:
     """Return the picture: the mean share of each policy that plays all families, the best first."""
     whole = [p for p in shares.policies if len(shares.played(p)) == len(shares.families)]
+    looks = styles(["uniform" if name == FIXED else name for name in whole])  # of a grey style
     means = [shares.mean(policy, list(shares.families)) for policy in whole]
-    values: list[Float[np.ndarray, " families"]] = [
-        np.array([shares.share(policy, family)[0] for family in shares.families])
-        for policy in whole
+    rows = [
+        DotRow(
+            title=_title(policy),
+            colour=looks["uniform" if policy == FIXED else policy].colour,
+            value=mean,
+            error=0.0 if np.isnan(error) else error,
+            parts=[shares.share(policy, family)[0] for family in shares.families],
+        )
+        for policy, (mean, error) in zip(whole, means, strict=True)
     ]
-    return Dots(
-        names=tuple("uniform" if name == FIXED else name for name in whole),  # of a grey style
-        titles=tuple(map(_title, whole)),
-        means=tuple(mean for mean, _ in means),
-        errors=tuple(0.0 if np.isnan(error) else error for _, error in means),
-        values=tuple(values),
+    return DotPanel(
+        rows=rows,
         label="share of the gap between uniform play (0) and the oracle (1) that was closed",
+        lowest=min(-0.02, *(min(row.parts) for row in rows)) - 0.02,
+        highest=1.0,
     )
 
 
-def note(families: Mapping[str, Family], plan: Plan, summary: Summary) -> str:
-    """Return how much was played, and how."""
+def note(families: Mapping[str, EverydayFamily], plan: Plan, summary: Summary) -> str:
     seeds = sorted({seed for cell in summary.cells for seed in cell.seeds})
     return (
         f"{summary.runs:,} trials, {len(summary.problems)} families, seeds {_span(seeds)}, "
@@ -300,20 +284,20 @@ def note(families: Mapping[str, Family], plan: Plan, summary: Summary) -> str:
 def render(summary: Summary, out: Path, note: str) -> list[Path]:
     """Write both tables in Markdown, the first in LaTeX too, the picture, and the share of each seed."""
     shares = Shares.of(summary)
-    table = noted(policy_table(shares), note)
+    table = add_note(policy_table(shares), note)
     return [
         write_text(out / "everyday.md", markdown(table)),
         write_text(out / "everyday.tex", latex(table)),
         write_text(out / "everyday-families.md", markdown(family_table(shares))),
         shares.write(out / "everyday.json", note),
-        *dot_figure(dots(shares), out / "everyday-shares"),
+        *dot_figure([dots(shares)], out / "everyday-shares"),
     ]
 
 
 def page(summary: Summary, path: Path, title: str, note: str) -> None:
     """Write the page of a summary; it asks for nothing else, and needs no script."""
     shares = Shares.of(summary)
-    picture = f'<figure class="ranks">{dot_svg(dots(shares))}</figure>'
+    picture = f'<figure class="picture">{dot_svg([dots(shares)])}</figure>'
     caption = "A small dot is a family, a large one the mean, with two standard errors."
     sections = [
         section(
@@ -325,7 +309,6 @@ def page(summary: Summary, path: Path, title: str, note: str) -> None:
 
 
 def _entry(mean: float, error: float, top: float) -> Entry:
-    """Return a share with its error."""
     text = f"{mean:.2f}" if np.isnan(error) else f"{mean:.2f} ± {error:.2f}"
     return Entry(text=_plain(text), is_best=mean == top)
 
@@ -342,7 +325,7 @@ def _span(seeds: Sequence[int]) -> str:
     return f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
 
 
-def _study(name: str, title: str, families: Mapping[str, Family]) -> Study:
+def _study(name: str, title: str, families: Mapping[str, EverydayFamily]) -> Study:
     return Study(
         name=name,
         title=title,

@@ -14,8 +14,7 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.files import write_text
 from rbmle.core.policy import Policy
 from rbmle.core.randomness import Purpose, generator
-from rbmle.experiments.line_panels import Line, Panel, line_panels
-from rbmle.experiments.report_table import Entry, ReportTable, markdown
+from rbmle.experiments.figures import Line, Panel, line_panels
 from rbmle.experiments.styles import (
     BLUE,
     DASH_DOT,
@@ -27,9 +26,10 @@ from rbmle.experiments.styles import (
     VERMILION,
     Style,
 )
+from rbmle.experiments.tables import Entry, ReportTable, markdown
 from rbmle.models import Network, Regression, Ridge
 from rbmle.policies import LinRBMLE, NeuralRBMLEPC
-from rbmle.studies.measurements import JSONRecord, kept
+from rbmle.studies.base import JSONRecord, load_or_measure
 
 NAME, TITLE = "pessimism", "Learning from the log of a narrow policy, by the sign of the bias"
 PROBLEMS, QUICK_PROBLEMS = 40, 5
@@ -56,7 +56,7 @@ class Contest:
 
 # The learner for which ν was chosen; it never forgets.
 LEARNER = Regression(network=Network(width=32, start="standard"), ridge=0.001, alarm=0.0)
-# Each ν was chosen on problems that are not reported: docs/lineage.md.
+# Each ν was chosen on problems that are not reported: docs/explanation/lineage.md.
 CONTESTS = {
     "LinRBMLE, linear rewards": Contest(
         means=lambda z: z,
@@ -82,16 +82,16 @@ Records = dict[tuple[str, str], JSONRecord]  # by the name of the contest and wh
 def write_table(quick: bool, out: Path, console: Console) -> list[Path]:
     """Learn what the folder lacks, write the table in Markdown and the figure, and return the files."""
     problems, sizes = (QUICK_PROBLEMS, QUICK_SIZES) if quick else (PROBLEMS, SIZES)
-    found: Records = {}
+    records: Records = {}
     for name, contest in CONTESTS.items():
         for title in STYLES:
             settings = {"contest": name, "policy": repr(contest.policy), "title": title}
             counts = {"problems": problems, "sizes": list(sizes)}
             measure = partial(play, contest, title, range(problems), sizes)
-            found[name, title] = kept(out / NAME / "runs", settings | counts, measure)
+            records[name, title] = load_or_measure(out / NAME / "runs", settings | counts, measure)
     return [
-        write_text(out / NAME / f"{NAME}.md", markdown(regret_table(found, sizes, problems))),
-        *line_panels([panel(found, name, sizes) for name in CONTESTS], out / NAME / NAME),
+        write_text(out / NAME / f"{NAME}.md", markdown(regret_table(records, sizes, problems))),
+        *line_panels([panel(records, name, sizes) for name in CONTESTS], out / NAME / NAME),
     ]
 
 
@@ -113,11 +113,12 @@ def regret(contest: Contest, title: str, seed: int, n: int) -> float:
     rewards = means[np.arange(n), arms] + NOISE * rng.normal(size=n)
     policy = replace(contest.policy, bias=SIGNS[title] * contest.policy.bias)
     return _shortfall(
-        contest.means(fresh @ theta / FEATURES**0.5), learned(policy, X, arms, rewards, fresh)
+        contest.means(fresh @ theta / FEATURES**0.5),
+        choose_after_learning(policy, X, arms, rewards, fresh),
     )
 
 
-def learned(
+def choose_after_learning(
     policy: Policy[Any],
     X: Contexts,
     arms: Int[np.ndarray, " rounds"],
@@ -130,7 +131,7 @@ def learned(
     return np.array([decision.arm for decision in bandit.decide_many(fresh)])
 
 
-def regret_table(found: Records, sizes: tuple[int, ...], problems: int) -> ReportTable:
+def regret_table(records: Records, sizes: tuple[int, ...], problems: int) -> ReportTable:
     """Return the mean regret of a round, and its standard error over problems."""
 
     def entries(record: JSONRecord) -> tuple[Entry, ...]:
@@ -143,15 +144,17 @@ def regret_table(found: Records, sizes: tuple[int, ...], problems: int) -> Repor
         caption=f"Mean regret of a round on fresh contexts, ± its standard error over {problems} problems.",
         corner="Logged rounds",
         columns=tuple(f"{n:,}" for n in sizes),
-        rows=tuple((f"{name}: {title}", entries(each)) for (name, title), each in found.items()),
+        rows=tuple(
+            (f"{name}: {title}", entries(record)) for (name, title), record in records.items()
+        ),
     )
 
 
-def panel(found: Records, name: str, sizes: tuple[int, ...]) -> Panel:
+def panel(records: Records, name: str, sizes: tuple[int, ...]) -> Panel:
     """Return the regret over the size of the log, with a band of two standard errors."""
 
     def line(title: str) -> Line:
-        regrets = np.array(found[name, title]["regrets"])
+        regrets = np.array(records[name, title]["regrets"])
         mean, error = regrets.mean(axis=0), regrets.std(axis=0, ddof=1) / len(regrets) ** 0.5
         x = np.array(sizes, np.float64)
         low, high = mean - 2 * error, mean + 2 * error
@@ -168,5 +171,4 @@ def panel(found: Records, name: str, sizes: tuple[int, ...]) -> Panel:
 
 
 def _shortfall(means: Means, arms: Int[np.ndarray, " rounds"]) -> float:
-    """Return by how much the mean of the arm falls short of the best one, on average."""
     return float((means.max(axis=1) - means[np.arange(len(arms)), arms]).mean())

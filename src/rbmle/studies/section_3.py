@@ -12,11 +12,11 @@ from rich.console import Console
 
 from rbmle.control import FiniteCE, FiniteRBMLE, closed_loop, simulate
 from rbmle.core.files import write_text
-from rbmle.experiments.line_panels import Line, Panel, line_panels
-from rbmle.experiments.report_table import Entry, ReportTable, markdown
-from rbmle.experiments.styles import BLUE, DASH_DOT, GREY, LONG, PURPLE, SHORT, VERMILION, Style
+from rbmle.experiments.figures import Line, Panel, line_panels
+from rbmle.experiments.styles import BLUE, LONG, VERMILION, Style
+from rbmle.experiments.tables import Entry, ReportTable, markdown
 from rbmle.policies.schedules import Logarithm, Power, Schedule
-from rbmle.studies.measurements import JSONRecord, kept
+from rbmle.studies.base import JSONRecord, load_or_measure
 
 NAME, TITLE = (
     "section-3",
@@ -35,12 +35,11 @@ GROWTHS: dict[str, Schedule] = {
     "RBMLE, α(t) = t": Power(exponent=1.0),  # not o(t): too fast
 }
 PLAIN = "certainty equivalence"
+LEARNERS = (PLAIN, *GROWTHS)
 STYLES = {
-    PLAIN: Style(colour=GREY, dashes=SHORT, width=2.0),
-    "RBMLE, α(t) = 1 + log t": Style(colour=BLUE, dashes=LONG, width=1.8),
-    "RBMLE, α(t) = √t": Style(colour=VERMILION, width=2.6),
-    "RBMLE, α(t) = t": Style(colour=PURPLE, dashes=DASH_DOT, width=1.8),
-}
+    0.02: Style(colour=VERMILION, width=2.6),
+    0.01: Style(colour=BLUE, dashes=LONG, width=2.0),
+}  # by the true θ
 
 Records = dict[tuple[float, str], JSONRecord]  # by the true θ and the title of the learner
 
@@ -48,20 +47,19 @@ Records = dict[tuple[float, str], JSONRecord]  # by the true θ and the title of
 def write_table(quick: bool, out: Path, console: Console) -> list[Path]:
     """Play what the folder lacks, write the table in Markdown and the figure, and return the files."""
     seeds, steps = (QUICK_SEEDS, QUICK_STEPS) if quick else (SEEDS, STEPS)
-    found: Records = {}
+    records: Records = {}
     for truth in TRUTHS:
-        for title in STYLES:
+        for title in LEARNERS:
             settings = {"truth": truth, "learner": title, "seeds": seeds, "steps": steps}
             measure = partial(play, truth, title, seeds, steps)
-            found[truth, title] = kept(out / NAME / "runs", settings, measure)
+            records[truth, title] = load_or_measure(out / NAME / "runs", settings, measure)
     return [
-        write_text(out / NAME / f"{NAME}.md", markdown(share_table(found, seeds, steps))),
-        *line_panels([panel(found, truth) for truth in TRUTHS], out / NAME / NAME),
+        write_text(out / NAME / f"{NAME}.md", markdown(share_table(records, seeds, steps))),
+        *line_panels([panel(records, title) for title in LEARNERS], out / NAME / NAME, per_row=4),
     ]
 
 
 def learner_of(title: str) -> FiniteCE | FiniteRBMLE:
-    """Return the learner that has a title."""
     family = closed_loop()
     if title == PLAIN:
         return FiniteCE(family=family)
@@ -82,7 +80,7 @@ def play(truth: float, title: str, seeds: int, steps: int) -> JSONRecord:
     }
 
 
-def share_table(found: Records, seeds: int, steps: int) -> ReportTable:
+def share_table(records: Records, seeds: int, steps: int) -> ReportTable:
     """Return the share of right estimates, in percent, and the regret at the end."""
     shown = [t for t in SHOWN if t <= steps]
 
@@ -99,27 +97,27 @@ def share_table(found: Records, seeds: int, steps: int) -> ReportTable:
         corner="True θ, and learner",
         columns=(*(f"t = {t:,}" for t in shown), "regret"),
         rows=tuple(
-            (f"{truth}: {title}", entries(record)) for (truth, title), record in found.items()
+            (f"{truth}: {title}", entries(record)) for (truth, title), record in records.items()
         ),
     )
 
 
-def panel(found: Records, truth: float) -> Panel:
-    """Return the shares over time, of one true parameter."""
+def panel(records: Records, title: str) -> Panel:
+    """Return the shares over time of one learner, a line for each true parameter."""
     family = closed_loop()
-    gain = family.gains[family.parameters.index(truth)]
+    gains = dict(zip(family.parameters, family.gains, strict=True))
     return Panel(
-        title=f"true θ = {truth:g}: J* = {gain:g}, {TRUTHS[truth]}",
+        title=title.removeprefix("RBMLE, "),
         x_label="t",
-        y_label="right estimates, % of seeds",
+        y_label="right estimates, % of seeds" if title == LEARNERS[0] else "",
         lines=tuple(
             Line(
-                label=title,
-                style=style,
-                x=np.array(found[truth, title]["times"], np.float64),
-                y=100 * np.array(found[truth, title]["shares"]),
+                label=f"true θ = {truth:g}: J* = {gains[truth]:g}, {meaning}",
+                style=STYLES[truth],
+                x=np.array(records[truth, title]["times"], np.float64),
+                y=100 * np.array(records[truth, title]["shares"]),
             )
-            for title, style in STYLES.items()
+            for truth, meaning in TRUTHS.items()
         ),
         y=RANGE,
     )

@@ -1,7 +1,7 @@
 """Results by seed, in small files, and the tables in the documentation that are made of them.
 
 `rbmle reproduce` writes a file of results beside its tables, and `rbmle tables` puts such files into
-docs/seeds and writes the tables between marks in docs/*.md, such as
+docs/seeds and writes the tables between marks in the pages of docs, such as
 
     <!-- results: table-1 beside -->
     <!-- results: end -->
@@ -19,15 +19,20 @@ import numpy as np
 
 from rbmle.core.errors import SettingError
 from rbmle.core.files import write_text
-from rbmle.experiments.comparison import comparison_table, pairs_table
 from rbmle.experiments.measures import measure
-from rbmle.experiments.report_table import Entry, ReportTable, markdown
 from rbmle.experiments.summary import Summary, policy_title, summarise
-from rbmle.experiments.tables import mean_table, std_table
-from rbmle.experiments.trial import Run
+from rbmle.experiments.tables import (
+    Entry,
+    ReportTable,
+    comparison_table,
+    markdown,
+    mean_table,
+    pairs_table,
+    std_table,
+)
+from rbmle.experiments.trial import Run, parse_description
 from rbmle.studies import riverswim
-from rbmle.studies.measurements import ENDING, write_results
-from rbmle.studies.published import PAPER
+from rbmle.studies.base import ENDING, PAPER, write_results
 
 FOLDER = "seeds"  # of the documentation
 ROUNDS = (
@@ -58,7 +63,7 @@ def write_trials(summary: Summary, path: Path, note: str) -> Path:
             "name": cell.problem.dataset,
             "preprocessing": cell.problem.preprocessing,
             "horizon": cell.problem.horizon,
-            "details": dict(cell.problem.details),
+            "details": cell.problem.details,
         }
         policy = {
             "name": cell.policy,
@@ -90,12 +95,17 @@ def read_trials(results: JSONResults) -> Summary:
         regrets = np.zeros(world["horizon"])
         regrets[np.array(_rounds(world["horizon"])) - 1] = np.diff(shown, prepend=0.0)
         environment = {k: world[k] for k in ("name", "preprocessing")} | world["details"]
+        if isinstance(changes := environment.get("changes"), str):  # of an older version
+            environment["changes"] = json.loads(changes)
+        settings = played["settings"]
+        if isinstance(settings, str):  # of an older version
+            settings = parse_description(settings)
         runs.append(
             Run(
                 id=str(number),
                 settings={
                     "policy": played["name"],
-                    "settings": played["settings"],
+                    "settings": settings,
                     "environment": environment,
                     "seed": seed,
                     "code": played["code"],
@@ -158,7 +168,7 @@ def take(files: Sequence[Path], docs: Path) -> list[Path]:
     return taken
 
 
-def rendered(text: str, docs: Path) -> str:
+def render_page(text: str, docs: Path) -> str:
     """Return a page with each marked table as the results by seed have it."""
 
     def table(mark: re.Match[str]) -> str:
@@ -174,13 +184,12 @@ def rendered(text: str, docs: Path) -> str:
     return MARK.sub(table, text)
 
 
-def outdated(docs: Path) -> dict[Path, str]:
+def find_outdated(docs: Path) -> dict[Path, str]:
     """Return the pages whose marked tables are not what the results by seed give, as they should be."""
-    pages = {path: path.read_text() for path in sorted(docs.glob("*.md"))}
-    made = {path: rendered(text, docs) for path, text in pages.items()}
+    pages = {path: path.read_text() for path in sorted(docs.rglob("*.md"))}
+    made = {path: render_page(text, docs) for path, text in pages.items()}
     return {path: text for path, text in made.items() if text != pages[path]}
 
 
 def _rounds(horizon: int) -> list[int]:
-    """Return the rounds at which the regret of a trial is kept."""
     return [*(t for t in ROUNDS if t < horizon), horizon]

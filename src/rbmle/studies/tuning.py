@@ -7,15 +7,21 @@ from statistics import fmean
 from rbmle.core.errors import SettingError
 from rbmle.environments import Environment
 from rbmle.experiments.measures import measure
-from rbmle.experiments.naming import file_names
-from rbmle.experiments.report_table import Entry, ReportTable
-from rbmle.experiments.summary import Cell, Problem, Summary
+from rbmle.experiments.summary import Cell, Problem, Summary, file_names
+from rbmle.experiments.tables import Entry, ReportTable
 from rbmle.experiments.trial import Run, Trial
+from rbmle.policies.registry import Specification
 from rbmle.policies.settings import has_setting, split
-from rbmle.policies.specification import Specification
-from rbmle.studies.contender import Contender
-from rbmle.studies.plan import Plan
-from rbmle.studies.tuned import FIELDS, FIRST_SEED, GRID, Choice, choice_key, constant_of
+from rbmle.studies.base import (
+    FIELDS,
+    FIRST_SEED,
+    GRID,
+    Choice,
+    Contender,
+    Plan,
+    choice_key,
+    constant_of,
+)
 
 FIRST_LOOK = 3  # seeds that every value is tried on where only the best of a grid have all
 FOLDER_AND_NAME = 2  # parts of a path by which a file is known in tuned.json
@@ -30,7 +36,6 @@ class Grid:
     values: tuple[float, ...] = GRID
 
     def name(self, value: float) -> str:
-        """Return policy@value, the name of a trial."""
         return f"{self.spec.name}@{value:g}"
 
 
@@ -40,8 +45,8 @@ def grids(specs: Sequence[Specification], wanted: str | None = None) -> list[Gri
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise SettingError(f"{twice[0]} is named twice; tune one setting of a policy at a time")
     if wanted is None:
-        found = [(spec, constant_of(spec.kind)) for spec in specs]
-        chosen = [Grid(spec=spec, setting=key) for spec, key in found if key is not None]
+        constants = [(spec, constant_of(spec.kind)) for spec in specs]
+        chosen = [Grid(spec=spec, setting=key) for spec, key in constants if key is not None]
         if not chosen:
             raise SettingError(
                 f"{', '.join(names)} has none of the settings that are tuned, {', '.join(FIELDS)}; "
@@ -61,7 +66,7 @@ def tuning_trials(
     """Return the trials of the grids; a dataset with fewer rows is played once through."""
     return [
         Trial(
-            policy=grid.spec.policy([f"{grid.setting}={value!r}"]),
+            policy=grid.spec.policy({grid.setting: value}),
             name=grid.name(value),
             environment=world,
             horizon=rounds if world.rows is None else min(rounds, world.rows),
@@ -80,20 +85,19 @@ def contender_trials(
     """Return the trials of the grid of each contender of a study, at most as long as the study's."""
     return [
         Trial(
-            policy=each.with_constant(value).policy,
-            name=f"{each.key}@{value:g}",
-            environment=plan.world(each.dataset),
-            horizon=min(rounds, plan.horizon(each.dataset)),
+            policy=contender.with_constant(value).policy,
+            name=f"{contender.key}@{value:g}",
+            environment=plan.world(contender.dataset),
+            horizon=min(rounds, plan.horizon(contender.dataset)),
             seed=FIRST_SEED + seed,
         )
-        for each in contenders
-        for value in each.values
+        for contender in contenders
+        for value in contender.values
         for seed in range(seeds)
     ]
 
 
 def first_look(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the trials on the first few seeds."""
     return [trial for trial in trials if trial.seed < FIRST_SEED + FIRST_LOOK]
 
 
@@ -101,35 +105,35 @@ def finalists(trials: Iterable[Trial], runs: Iterable[Run], count: int) -> list[
     """Return the trials yet to run of the values with the smallest mean so far: `count` of each grid."""
     regrets = {run.id: run.final_regret for run in runs}
     missing = []
-    tried: dict[tuple[Environment, str], dict[str, list[float]]] = {}
+    regrets_by_grid: dict[tuple[Environment, str], dict[str, list[float]]] = {}
     for trial in trials:
         if (regret := regrets.get(trial.id)) is None:
             missing.append(trial)
         else:
-            means = tried.setdefault((trial.environment, _policy_of(trial)), {})
+            means = regrets_by_grid.setdefault((trial.environment, _policy_of(trial)), {})
             means.setdefault(trial.name, []).append(regret)
-    best = {grid: _smallest(means, count) for grid, means in tried.items()}
+    best = {grid: _smallest(means, count) for grid, means in regrets_by_grid.items()}
     return [t for t in missing if t.name in best.get((t.environment, _policy_of(t)), ())]
 
 
 def contender_grids(contenders: Iterable[Contender]) -> list[Grid]:
     """Return the grid of each contender that has something to tune, once for all datasets."""
-    found = {
-        each.key: Grid(
-            spec=Specification(name=each.key, kind=type(each.policy)),
-            setting=each.constant,
-            values=each.values,
+    grids_by_key = {
+        contender.key: Grid(
+            spec=Specification(name=contender.key, kind=type(contender.policy)),
+            setting=contender.constant,
+            values=contender.values,
         )
-        for each in contenders
-        if each.constant is not None
+        for contender in contenders
+        if contender.constant is not None
     }
-    return list(found.values())
+    return list(grids_by_key.values())
 
 
 def choices(summary: Summary, grids: Iterable[Grid]) -> dict[str, Choice]:
     """Return the best of the grid for each problem and policy; of equals the smallest."""
     known = _data_names(summary)
-    found = {}
+    chosen = {}
     for problem in summary.problems:
         for grid in grids:
             by_value = {
@@ -139,24 +143,24 @@ def choices(summary: Summary, grids: Iterable[Grid]) -> dict[str, Choice]:
             }
             if by_value:
                 key = choice_key(problem.preprocessing, known[problem], grid.spec.name)
-                found[key] = _choice(by_value, grid.setting)
-    return found
+                chosen[key] = _choice(by_value, grid.setting)
+    return chosen
 
 
 def grid_table(summary: Summary, problem: Problem, grids: Sequence[Grid]) -> ReportTable:
     """Return the mean of every value on a problem, the chosen ones in bold."""
-    found = choices(summary, grids)
+    chosen = choices(summary, grids)
     known = _data_names(summary)[problem]
     values = grids[0].values
     rows = []
     for grid in grids:
-        choice = found[choice_key(problem.preprocessing, known, grid.spec.name)]
+        choice = chosen[choice_key(problem.preprocessing, known, grid.spec.name)]
         entries = [
             Entry(text=f"{choice.regrets[f'{value:g}']:.1f}", is_best=value == choice.constant)
             for value in values
         ]
         rows.append((grid.spec.name, tuple(entries)))
-    counts = sorted({n for choice in found.values() for n in choice.counts.values()})
+    counts = sorted({n for choice in chosen.values() for n in choice.counts.values()})
     seeds = "1 seed" if counts == [1] else f"{' or '.join(map(str, counts))} seeds"
     settings = " or ".join(dict.fromkeys(grid.setting for grid in grids))
     return ReportTable(
@@ -214,18 +218,16 @@ def pooled_table(summary: Summary, grid: Grid) -> ReportTable:
     )
 
 
-def edges(found: dict[str, Choice]) -> list[str]:
+def edges(chosen: dict[str, Choice]) -> list[str]:
     """Return the choices at an edge of the grid, by name and constant."""
-    return [f"{key} ({c.constant:g})" for key, c in found.items() if c.is_at_the_edge]
+    return [f"{key} ({c.constant:g})" for key, c in chosen.items() if c.is_at_the_edge]
 
 
 def _smallest(regrets: dict[str, list[float]], count: int) -> list[str]:
-    """Return the names with the smallest means."""
     return sorted(regrets, key=lambda name: fmean(regrets[name]))[:count]
 
 
 def _policy_of(trial: Trial) -> str:
-    """Return the policy of policy@value."""
     return trial.name.rpartition("@")[0]
 
 

@@ -1,11 +1,14 @@
-"""What the promises have in common: a small problem, bandits that played it, and all that a state holds."""
+"""What the contracts share: problems to play, and checks that name the promise that is broken."""
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rbmle.core.bandit import Bandit
-from rbmle.core.contexts import disjoint, stacked
+from rbmle.core.encoding import disjoint, stack
+from rbmle.core.errors import RBMLEError
 from rbmle.core.policy import Policy
 from rbmle.core.randomness import Purpose, generator
 from rbmle.core.trees import leaves
@@ -52,7 +55,7 @@ def play(bandit: Bandit, rounds: range) -> None:
         bandit.learn(decision, reward)
 
 
-def trained(
+def train_bandit(
     policy: Policy[Any], make: type[Bandit], rounds: int = ROUNDS, encoding: str = "disjoint"
 ) -> Bandit:
     """Return a bandit that has played some rounds."""
@@ -67,7 +70,7 @@ def learn_in_batches(
     """Let the bandit learn in batches of 1, 10, 100 and what is left."""
     for start, end in ((0, 1), (1, 11), (11, 111), (111, len(seen))):
         flags = None if is_fitted is None else is_fitted[start:end]
-        bandit.learn_all(stacked(seen[start:end]), rewards[start:end], is_fitted=flags)
+        bandit.learn_all(stack(seen[start:end]), rewards[start:end], is_fitted=flags)
 
 
 def regret_of(policy: Policy[Any], make: type[Bandit], rounds: int = 400) -> float:
@@ -89,3 +92,48 @@ def content(tree: Any) -> list[tuple[str, bytes]]:
     return [(name, array.tobytes()) for name, array in arrays.items()] + [
         (name, repr(number).encode()) for name, number in numbers.items()
     ]
+
+
+Check = tuple[str, Callable[[], None]]
+
+
+def checks_of(
+    promises: Sequence[Callable[..., None]],
+    keeper: Any,
+    *arguments: Any,
+    expected_failures: Mapping[str, str] | None = None,
+) -> list[Check]:
+    """Return each promise by name, and a function that checks it for the keeper and what else is given."""
+    expected = dict(expected_failures or {})
+    names = [promise.__name__ for promise in promises]
+    for name, reason in expected.items():
+        if name not in names:
+            raise ValueError(f"there is no promise {name!r}; there are {', '.join(names)}")
+        if not reason.strip():
+            raise ValueError(f"{name} is expected to fail, but no reason is given; give one")
+    return [
+        (name, partial(_check, promise, keeper, arguments, expected.get(name)))
+        for name, promise in zip(names, promises, strict=True)
+    ]
+
+
+def _check(
+    promise: Callable[..., None], keeper: Any, arguments: tuple[Any, ...], excuse: str | None
+) -> None:
+    """Raise AssertionError unless a keeper keeps a promise, or breaks it as expected."""
+    try:
+        promise(keeper, *arguments)
+    except Exception as error:  # whatever a keeper fails with
+        if excuse is not None and isinstance(error, AssertionError | RBMLEError):
+            return
+        message = str(error).strip() or "no message"
+        kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+        raise AssertionError(
+            f"{type(keeper).__name__} breaks the promise {promise.__name__} "
+            f"({(promise.__doc__ or '').strip()}): {kind}{message}"
+        ) from error
+    if excuse is not None:
+        raise AssertionError(
+            f"{type(keeper).__name__} keeps the promise {promise.__name__}, which was expected to fail "
+            f"({excuse}); take it out of expected_failures"
+        )

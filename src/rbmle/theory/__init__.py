@@ -1,17 +1,16 @@
 """The paper's theory in numbers: kernel, effective dimension, its assumption, its conditions and its bounds."""
 
-from rbmle.theory.assumption import Assumption1, assumption_1
-from rbmle.theory.conditions import Conditions, conditions
-from rbmle.theory.curvature import curvature_bounds
-from rbmle.theory.effective_dimension import effective_dimension, regret_bound
-from rbmle.theory.ntk import ntk
-from rbmle.theory.regret_bounds import (
+from rbmle.theory.bounds import (
+    Conditions,
     RegretBound,
+    conditions,
     confidence_radius,
+    curvature_bounds,
     ga_bound,
     pc_bound,
     reward_norm,
 )
+from rbmle.theory.ntk import Assumption1, assumption_1, effective_dimension, ntk, regret_bound
 
 __all__ = [
     "Assumption1",

@@ -1,9 +1,14 @@
-"""The neural tangent kernel H of the paper's appendix A (Jacot, Gabriel, Hongler 2018)."""
+"""The neural tangent kernel of contexts, its effective dimension, and the paper's Assumption 1."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from rbmle.core.checks import check_positive
 from rbmle.core.errors import ContextError, SettingError
+
+TOLERANCE = 1e-6  # of lengths and halves, which single precision keeps
 
 
 def ntk(
@@ -43,3 +48,78 @@ def ntk(
         sigma = variance * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / np.pi
         tangent = 2 * tangent * slopes + sigma
     return (tangent + sigma) / 2
+
+
+def effective_dimension(H: Float[np.ndarray, "n n"], *, ridge: float) -> float:
+    """Return d̃ = log det(I + H/λ)/log(1 + TK/λ) for the kernel H of TK contexts.
+
+    >>> round(effective_dimension(np.eye(4), ridge=1.0), 4)  # 4 log 2/log 5
+    1.7227
+    """
+    check_positive("ridge", ridge)
+    n = len(H)
+    _, log_determinant = np.linalg.slogdet(np.eye(n) + np.asarray(H) / ridge)
+    return float(log_determinant / np.log(1 + n / ridge))
+
+
+def regret_bound(H: Float[np.ndarray, "n n"], *, rounds: int, ridge: float) -> float:
+    """Return √T · d̃ · log(1 + TK/λ), the bound of Theorems 1 and 2 up to its constant.
+
+    H is the kernel of the contexts of all arms in all T rounds, n = TK of them.
+
+    >>> round(regret_bound(np.eye(4), rounds=2, ridge=1.0), 4)  # √2 · 4 log 2
+    3.921
+    """
+    n = len(H)
+    if rounds < 1 or n % rounds:
+        raise SettingError(
+            f"{n} contexts cannot be those of {rounds} rounds; give the kernel of the contexts of all "
+            "arms in all rounds"
+        )
+    return float(rounds**0.5 * effective_dimension(H, ridge=ridge) * np.log(1 + n / ridge))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption1:
+    """H ⪰ λI, and for all contexts ‖x‖ = 1 and x_j = x_{j+d/2}."""
+
+    smallest_eigenvalue: float  # of H
+    ridge: float  # λ
+    are_of_length_one: bool
+    are_paired: bool
+
+    @property
+    def is_positive(self) -> bool:
+        """Return whether H ⪰ λI."""
+        return self.smallest_eigenvalue >= self.ridge
+
+    @property
+    def holds(self) -> bool:
+        """Return whether all three parts hold."""
+        return self.is_positive and self.are_of_length_one and self.are_paired
+
+
+def assumption_1(
+    X: Float[np.ndarray, "n features"],
+    *,
+    ridge: float,
+    depth: int = 2,
+    blocks: Int[np.ndarray, " n"] | None = None,
+) -> Assumption1:
+    """Return which parts of Assumption 1 hold for contexts, the rows of X; for blocks see `ntk`.
+
+    Two contexts that are parallel, or the same one in two rounds, make H singular.
+
+    >>> assumption_1(np.array([[1.0, 1.0], [1.0, 1.0]]) / 2**0.5, ridge=0.001).is_positive
+    False
+    """
+    X = np.asarray(X, dtype=np.float64)
+    H = ntk(X, depth=depth, blocks=blocks)
+    half = X.shape[1] // 2
+    return Assumption1(
+        smallest_eigenvalue=float(np.linalg.eigvalsh(H)[0]),
+        ridge=ridge,
+        are_of_length_one=bool(np.allclose((X**2).sum(axis=1), 1, atol=TOLERANCE)),
+        are_paired=X.shape[1] % 2 == 0
+        and bool(np.allclose(X[:, :half], X[:, half:], atol=TOLERANCE)),
+    )

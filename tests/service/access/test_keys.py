@@ -45,7 +45,7 @@ def test_a_restart_finds_the_same_keys(tmp_path: Path) -> None:
     assert all_of(KeyRing(path).keys) == all_of(KeyRing(path).keys)
 
 
-def test_each_key_has_its_scope_and_others_none(tmp_path: Path) -> None:
+def test_each_key_has_its_scope_and_unknown_keys_have_none(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path / "keys.json")
     keys = ring.keys
     assert ring.scope_of(keys.admin.primary) is Scope.ADMIN
@@ -90,7 +90,7 @@ def test_old_keys_keep_their_scope_and_decide_keys_are_added_to_their_file(tmp_p
     assert all_of(KeyRing(path).keys) == all_of(ring.keys)
 
 
-def test_an_old_file_that_cannot_be_written_serves_as_it_is(
+def test_a_read_only_old_file_keeps_its_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path, keys: Keys) -> None:
@@ -106,7 +106,7 @@ def test_an_old_file_that_cannot_be_written_serves_as_it_is(
 
 @pytest.mark.parametrize("scope", Scope)
 @pytest.mark.parametrize("place", Place)
-def test_a_rotated_key_serves_at_once_and_the_others_go_on(
+def test_a_rotated_key_is_valid_at_once_and_the_others_stay_valid(
     tmp_path: Path, scope: Scope, place: Place
 ) -> None:
     serving = KeyRing(tmp_path / "keys.json")
@@ -120,7 +120,7 @@ def test_a_rotated_key_serves_at_once_and_the_others_go_on(
     assert stat.S_IMODE(serving.path.stat().st_mode) == 0o600
 
 
-def test_the_key_of_the_environment_is_the_first_and_stays_out_of_the_file(tmp_path: Path) -> None:
+def test_a_first_key_is_the_primary_admin_key_and_stays_out_of_the_file(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path / "keys.json", first=FIRST)
     assert ring.scope_of(FIRST) is Scope.ADMIN
     assert ring.scope_of(load_keys(ring.path).admin.primary) is None
@@ -141,7 +141,7 @@ def test_services_that_are_given_the_same_key_share_all_keys(tmp_path: Path) -> 
     assert not set(all_of(other.keys)) & set(all_of(here.keys))
 
 
-def test_another_first_key_ends_all_keys_but_those_that_were_rotated(tmp_path: Path) -> None:
+def test_a_new_first_key_replaces_all_keys_but_the_rotated_ones(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     ring = KeyRing(path, first=FIRST)
     ring.rotate(Scope.READ, Place.PRIMARY)
@@ -153,7 +153,7 @@ def test_another_first_key_ends_all_keys_but_those_that_were_rotated(tmp_path: P
     assert ring.scope_of(before.read.secondary) is None  # where it still runs, too
 
 
-def test_keys_of_a_file_from_before_stay_beside_a_first_key(tmp_path: Path) -> None:
+def test_existing_keys_stay_valid_beside_a_first_key(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     random = KeyRing(path).keys
     given = KeyRing(path, first=FIRST).keys
@@ -168,8 +168,8 @@ def test_a_key_that_is_printed_works_whether_the_first_key_is_known_or_not(tmp_p
         ring = KeyRing(path, first=first)
         for known in (FIRST, FIRST + "!", None):
             for scope in Scope:
-                assert ring.scope_of(load_keys(path).key(scope, given=known)) is scope
-    assert load_keys(path).key(Scope.ADMIN, given=FIRST) == FIRST
+                assert ring.scope_of(load_keys(path).key(scope, first=known)) is scope
+    assert load_keys(path).key(Scope.ADMIN, first=FIRST) == FIRST
     assert load_keys(path).key(Scope.ADMIN, Place.PRIMARY, FIRST) == FIRST
     with pytest.raises(KeysError, match="set the same RBMLE_KEY here"):
         load_keys(path).key(Scope.ADMIN, Place.PRIMARY)
@@ -179,13 +179,13 @@ def test_a_key_that_is_printed_works_whether_the_first_key_is_known_or_not(tmp_p
     "first",
     ["", "short", "fifteen-letters", "with space in it", "tab\tin-it-somewhere", "ключ" * 5],
 )
-def test_a_key_that_can_be_guessed_or_not_be_sent_is_refused(tmp_path: Path, first: str) -> None:
+def test_a_short_or_unprintable_key_is_refused(tmp_path: Path, first: str) -> None:
     with pytest.raises(KeysError, match="at least 16") as caught:
         KeyRing(tmp_path / "keys.json", first=first)
     assert not first or first not in str(caught.value)
 
 
-def test_no_key_is_ever_shown(tmp_path: Path) -> None:
+def test_no_repr_shows_a_key(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path / "keys.json", first=FIRST)
     shown = f"{ring} {ring!r} {ring.keys} {ring.keys!r} {ring.keys.admin} {[ring.keys]}"
     assert not any(key in shown for key in all_of(ring.keys))
@@ -200,7 +200,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"admin": null}', "\xff"])
-def test_a_file_without_keys_is_refused_and_not_quoted(tmp_path: Path, text: str) -> None:
+def test_a_file_without_keys_is_refused_without_quoting_it(tmp_path: Path, text: str) -> None:
     path = tmp_path / "keys.json"
     path.write_bytes(text.encode("latin-1"))
     path.chmod(0o600)
@@ -217,7 +217,7 @@ def test_a_file_with_an_empty_key_is_refused(tmp_path: Path) -> None:
         load_keys(path)
 
 
-def test_a_spoilt_or_lost_file_changes_nothing_while_the_service_runs(tmp_path: Path) -> None:
+def test_a_damaged_or_deleted_file_changes_nothing_while_the_service_runs(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path / "keys.json")
     key = ring.keys.admin.primary
     ring.path.write_text("{")

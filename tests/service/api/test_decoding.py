@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from rbmle.service.api.decoding import BodyError, decoded
-from rbmle.service.api.faults import RefusedError
-from rbmle.service.api.native import bodies as native
+from rbmle.service.api import native
+from rbmle.service.api.base import RefusedError
+from rbmle.service.api.decoding import BodyError, decode_body
 from rbmle.service.api.personalizer import bodies as personalizer
 
 ANYTHING = msgspec.json.Decoder()
@@ -39,46 +39,46 @@ ANYTHING = msgspec.json.Decoder()
         b"{1: 2}",
     ],
 )
-def test_what_is_no_json_is_refused(body: bytes) -> None:
+def test_invalid_json_is_refused(body: bytes) -> None:
     with pytest.raises(BodyError, match="not valid JSON") as caught:
-        decoded(ANYTHING, body)
+        decode_body(ANYTHING, body)
     assert not caught.value.is_json
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
 @pytest.mark.parametrize("closing", [b"", b"1"])
-def test_a_depth_bomb_is_refused_and_does_no_harm(opening: bytes, closing: bytes) -> None:
+def test_deeply_nested_json_is_refused_without_harm(opening: bytes, closing: bytes) -> None:
     end = b"]" if opening == b"[" else b"}"
     body = opening * 100_000 + (closing and closing + end * 100_000)
     with pytest.raises(BodyError, match="nested"):
-        decoded(ANYTHING, body)
+        decode_body(ANYTHING, body)
 
 
 @pytest.mark.parametrize(
     "body", [b"9" * 5_000, b"-" + b"9" * 5_000 + b".5", b"1" + b"0" * 400 + b".0", b"[-1e999]"]
 )
-def test_a_number_that_no_float_holds_is_refused(body: bytes) -> None:
+def test_a_number_too_large_for_a_float_is_refused(body: bytes) -> None:
     with pytest.raises(BodyError, match="out of range"):
-        decoded(ANYTHING, body)
+        decode_body(ANYTHING, body)
 
 
 def test_more_values_than_the_limit_are_refused() -> None:
     with pytest.raises(BodyError, match="more than 50,000 values"):
-        decoded(ANYTHING, b"[" + b"1," * 50_000 + b"1]")
+        decode_body(ANYTHING, b"[" + b"1," * 50_000 + b"1]")
 
 
-def test_of_equal_names_the_last_counts() -> None:
-    assert decoded(ANYTHING, b'{"a": 1, "b": 2, "a": 3}') == {"a": 3, "b": 2}
+def test_the_last_of_repeated_names_counts() -> None:
+    assert decode_body(ANYTHING, b'{"a": 1, "b": 2, "a": 3}') == {"a": 3, "b": 2}
 
 
 def test_signs_and_small_numbers_are_kept() -> None:
-    assert decoded(ANYTHING, b"[-0.0, 1e-999, 5e-324, 1e15]") == [-0.0, 0.0, 5e-324, 1e15]
+    assert decode_body(ANYTHING, b"[-0.0, 1e-999, 5e-324, 1e15]") == [-0.0, 0.0, 5e-324, 1e15]
 
 
 @given(some.binary())
-def test_any_bytes_are_a_value_or_a_body_error(body: bytes) -> None:
+def test_any_bytes_decode_or_raise_body_error(body: bytes) -> None:
     try:
-        value = decoded(ANYTHING, body)
+        value = decode_body(ANYTHING, body)
     except BodyError as error:
         assert str(error)
     else:
@@ -97,7 +97,7 @@ def test_any_bytes_are_a_value_or_a_body_error(body: bytes) -> None:
         (b'{"slots":[{"id":"s","baseline":"a","features":{"x":{"y":[{}]}}}]}', "slots[0].features.x.y[0]"),
     ],
 )  # fmt: skip
-def test_an_error_names_the_field_with_all_its_names(body: bytes, target: str) -> None:
+def test_an_error_names_the_field_with_its_full_path(body: bytes, target: str) -> None:
     with pytest.raises(RefusedError) as caught:
         native.decode_rank(body)
     assert caught.value.problem.target == target
@@ -111,7 +111,7 @@ def test_an_error_names_the_field_with_all_its_names(body: bytes, target: str) -
         b'{"user": {"age": [1, [2]]}, "user": 1}',
     ],
 )
-def test_a_wrong_value_whose_name_comes_again_is_refused_as_any_other(twice: bytes) -> None:
+def test_an_invalid_value_with_a_repeated_name_is_refused(twice: bytes) -> None:
     """The value that is wrong is gone when its name is looked for."""
     body = b'{"context": ' + twice + b', "actions": [{"id": "a"}]}'
     with pytest.raises(RefusedError, match="got `array`"):

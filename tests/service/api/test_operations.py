@@ -7,16 +7,16 @@ from pathlib import Path
 
 from rbmle.service.api.commits import Commits
 from rbmle.service.api.operations import Operations
-from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.front_end import FrontEnd
-from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
+from rbmle.service.front.front_end import FrontEnd
+from rbmle.service.log import LOG_FILE, open_log, open_publications
+from rbmle.service.settings import ServiceConfiguration
 from tests.services import PATIENCE, running, small_start
 
 CHANGES, STEP = 5, 1 / 64
 Change = Callable[[ServiceConfiguration], ServiceConfiguration]
 
 
-def test_two_front_ends_lose_no_change_of_the_configuration(tmp_path: Path) -> None:
+def test_concurrent_changes_of_the_configuration_are_all_kept(tmp_path: Path) -> None:
     address = str(tmp_path / LOG_FILE)
     with (
         running(small_start(tmp_path)) as service,

@@ -10,18 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from rbmle.features.mistakes import LEVELS
-from rbmle.policies.specification import policy_with
-from rbmle.service.api.base import MOST_BYTES, Reply, Request
-from rbmle.service.api.batches import MOST
-from rbmle.service.api.dialects import resolve
-from rbmle.service.api.faults import RefusedError
-from rbmle.service.api.submit import MOST_QUEUED
-from rbmle.service.features.limits import check
-from rbmle.service.log.errors import LogUnavailable
+from rbmle.features.errors import LEVELS
+from rbmle.policies.registry import policy_with
+from rbmle.service.api.base import MOST_BYTES, RefusedError, Reply, Request
+from rbmle.service.api.routes import find_route
+from rbmle.service.api.submit import MOST, MOST_QUEUED
+from rbmle.service.log.base import LogUnavailable
+from rbmle.service.model.limits import check
 from tests.service.serving import Site, rank_body, serving
 from tests.services import PATIENCE, SMALL, wait_until
 
@@ -53,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_rank_is_on_disk_when_it_is_replied_to_and_not_before(site: Site, path: str) -> None:
+def test_a_rank_is_answered_only_once_it_is_on_disk(site: Site, path: str) -> None:
     event = f"durable {path}"
     with site.gate.held():
         (future,) = site.submit([rank(path, event=event)])
@@ -66,7 +63,7 @@ def test_a_rank_is_on_disk_when_it_is_replied_to_and_not_before(site: Site, path
     assert json_of(reply)["event" if path == NATIVE else "eventId"] == event
 
 
-def test_slots_are_filled_and_what_is_excluded_is_not_chosen(site: Site) -> None:
+def test_slots_are_filled_without_excluded_actions(site: Site) -> None:
     top, left = SLOTS["slots"]
     for event, slots in (("slots", [top, left]), ("excluding", [top, left | {"excluded": ["c"]}])):
         reply = site.reply(post(SLOTS | {"event": event, "slots": slots}))
@@ -155,7 +152,7 @@ TOO_MANY = (
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_body_is_refused_as_strict_decoding_words_it(site: Site, path: str) -> None:
+def test_an_invalid_body_gets_the_message_of_strict_decoding(site: Site, path: str) -> None:
     before = site.gate.log.last()
     for bad in BAD if path == NATIVE else OLD_BAD:
         request = post(bad, path)
@@ -177,7 +174,7 @@ def test_features_are_nested_as_deep_as_the_limits_say(site: Site, path: str) ->
     assert site.reply(post(ranked, path)).status == 201
 
 
-def test_what_only_deciding_can_see_is_refused_with_its_reason(site: Site) -> None:
+def test_too_many_products_are_refused_with_the_reason(site: Site) -> None:
     reply = site.reply(post(TOO_MANY))
     assert reply.status == 400
     error = json_of(reply)["error"]
@@ -192,7 +189,7 @@ def test_a_large_body_is_decoded_strictly_and_ranked(site: Site) -> None:
     assert site.reply(post({"actions": [*actions, {"id": "0"}]})).status == 400
 
 
-def test_what_is_wrong_in_a_batch_harms_no_other_request(site: Site) -> None:
+def test_an_invalid_request_harms_no_other_in_its_batch(site: Site) -> None:
     good = [rank(event=f"good {i}") for i in range(len(BAD))]
     wrong = [post(bad) for bad in (*BAD, TOO_MANY)]
     with drafted(site) as sizes:
@@ -233,7 +230,7 @@ def test_a_repeated_event_gets_its_answer_and_another_body_a_conflict(
 
 
 @pytest.mark.parametrize("path", PATHS[:2])
-def test_the_key_of_a_repeated_request_is_heard(site: Site, path: str) -> None:
+def test_the_idempotency_key_of_each_dialect_is_used(site: Site, path: str) -> None:
     name = b"idempotency-key" if path == NATIVE else b"x-ms-client-request-id"
     once = rank(path, headers={name: b"once " + path.encode()})
     assert site.reply(once) == site.reply(once)
@@ -295,13 +292,13 @@ def test_rewards_are_stored_once_for_each_key(site: Site, path: str, good: bytes
     assert (reply.status, dict(reply.headers)[b"retry-after"]) == (503, b"1")
 
 
-def test_an_event_is_activated_once_and_twice_is_no_error(site: Site) -> None:
+def test_activating_an_event_twice_is_no_error(site: Site) -> None:
     site.reply(post({"actions": [{"id": "a"}], "event": "deferred", "deferred": True}))
     for _ in range(2):
         assert site.reply(post(b"", "/v1/events/deferred/activate")).status == 204
 
 
-def test_an_operation_is_done_beside_ranks(site: Site) -> None:
+def test_operations_run_concurrently_with_ranks(site: Site) -> None:
     status, event, nothing = site.together(
         [get("/v1/status"), get("/v1/events/nobody"), get("/v1/nothing")]
     )
@@ -320,7 +317,7 @@ def test_each_request_is_counted_once(site: Site) -> None:
     assert metrics.requests["rank"] == before + 3
 
 
-def test_a_reply_that_cannot_be_given_harms_no_other(site: Site) -> None:
+def test_an_error_in_one_reply_harms_no_other(site: Site) -> None:
     def fails(reply: Reply) -> None:
         raise OSError("nobody is there")
 
@@ -341,14 +338,16 @@ def test_a_reply_that_cannot_be_given_harms_no_other(site: Site) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_log_that_fails_is_told_and_the_next_request_is_served(site: Site, path: str) -> None:
+def test_a_failed_write_is_answered_503_and_the_next_request_succeeds(
+    site: Site, path: str
+) -> None:
     with site.gate.failing():
         reply = site.reply(rank(path))
     assert (reply.status, dict(reply.headers)[b"retry-after"]) == (503, b"1")
     assert site.reply(rank(path)).status == 201
 
 
-def test_a_log_that_is_stuck_is_told_in_time_and_the_same_request_again_gets_its_answer(
+def test_a_stuck_log_is_answered_503_in_time_and_a_retry_succeeds(
     tmp_path: Path,
 ) -> None:
     with serving(tmp_path, seconds=0.3) as site:
@@ -362,14 +361,14 @@ def test_a_log_that_is_stuck_is_told_in_time_and_the_same_request_again_gets_its
         assert len(site.service.log.of_event("stuck")) == 1
 
 
-def test_decisions_that_take_long_do_not_count_as_waiting_for_the_log(tmp_path: Path) -> None:
+def test_the_time_of_decisions_does_not_count_as_waiting_for_the_log(tmp_path: Path) -> None:
     with serving(tmp_path, seconds=None) as site, drafted(site, seconds=1.0) as sizes:
         replies = site.together([rank(event=f"{i}") for i in range(MOST + 5)])
         assert {reply.status for reply in replies} == {201}
         assert sizes == [MOST, 5]
 
 
-def test_a_queue_that_is_too_long_sends_requests_away(
+def test_requests_are_refused_while_the_queue_is_too_long(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(site.service.writer), "waiting", MOST_QUEUED + 1)
@@ -379,7 +378,9 @@ def test_a_queue_that_is_too_long_sends_requests_away(
         assert "requests are waiting" in json_of(reply)["error"]["message"]
 
 
-def test_a_model_that_is_not_there_yet_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_decision_are_answered_without_details(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(site.service.decider, "draft", lambda asked: raised(LogUnavailable("no")))
     assert [reply.status for reply in site.together([rank(), rank()])] == [503, 503]
     monkeypatch.setattr(site.service.decider, "draft", lambda asked: raised(OSError("secret")))
@@ -387,7 +388,7 @@ def test_a_model_that_is_not_there_yet_is_told(site: Site, monkeypatch: pytest.M
     assert (reply.status, b"secret" in reply.body) == (500, False)
 
 
-def test_keys_are_asked_for_and_a_wrong_one_counts_once(tmp_path: Path) -> None:
+def test_requests_need_a_key_and_each_wrong_one_counts_once(tmp_path: Path) -> None:
     with serving(tmp_path, has_keys=True) as site:
         keys = site.keys
         for headers, status in (
@@ -407,7 +408,7 @@ def test_keys_are_asked_for_and_a_wrong_one_counts_once(tmp_path: Path) -> None:
         assert int(dict(refused.headers)[b"retry-after"]) > 0
 
 
-def test_a_head_that_is_refused_needs_no_body(tmp_path: Path) -> None:
+def test_a_request_is_refused_before_its_body_is_read(tmp_path: Path) -> None:
     with serving(tmp_path, has_keys=True) as site:
         replies: list[Reply] = []
 
@@ -423,7 +424,7 @@ def test_a_head_that_is_refused_needs_no_body(tmp_path: Path) -> None:
         assert begun(post(b"", "/v1/nothing", key)) is None
         assert [reply.status for reply in replies] == [401, 404]
         assert begun(rank(headers=key)) == MOST_BYTES
-        put = msgspec.structs.replace(post(b"", "/personalizer/v1.0/model", key), method="PUT")
+        put = post(b"", "/personalizer/v1.0/model", key, method="PUT")
         assert (begun(put) or 0) > MOST_BYTES
 
 
@@ -438,7 +439,7 @@ def drafted(site: Site, seconds: float = 0.0) -> Iterator[list[int]]:
         time.sleep(seconds)
         return draft(asked)
 
-    decider.draft = noted  # type: ignore[method-assign]
+    decider.draft = noted  # type: ignore[assignment, method-assign]
     try:
         yield sizes
     finally:
@@ -452,11 +453,11 @@ def stored_since(site: Site, seq: int) -> int:
 
 def refused_strictly(request: Request) -> Reply:
     """Return the refusal of strict decoding."""
-    found = resolve(request)
-    assert found.problem is None
+    route = request.route
+    assert route.problem is None
     with pytest.raises(RefusedError) as caught:
-        found.route.decode(request.body, is_strict=True)
-    return found.dialect.refuse(caught.value.problem, request.path)
+        route.decode(request.body, is_strict=True)
+    return route.dialect.refuse(caught.value.problem)
 
 
 def raised(error: Exception) -> Any:
@@ -464,13 +465,14 @@ def raised(error: Exception) -> Any:
 
 
 def post(
-    body: bytes | dict[str, Any], path: str = NATIVE, headers: dict[bytes, bytes] | None = None
+    body: bytes | dict[str, Any],
+    path: str = NATIVE,
+    headers: dict[bytes, bytes] | None = None,
+    method: str = "POST",
 ) -> Request:
     raw, _, query = path.encode().partition(b"?")
     return Request(
-        method="POST",
-        path=raw,
-        query=query,
+        route=find_route(method, raw, query),
         headers=headers or {},
         address="192.0.2.1",
         body=body if isinstance(body, bytes) else json.dumps(body).encode(),
@@ -478,7 +480,7 @@ def post(
 
 
 def get(path: str) -> Request:
-    return msgspec.structs.replace(post(b"", path), method="GET")
+    return post(b"", path, method="GET")
 
 
 def rank(

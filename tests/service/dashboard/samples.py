@@ -15,12 +15,15 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
-from rbmle.service.access.keys import Scope
-from rbmle.service.access.throttle import Throttle
-from rbmle.service.dashboard import Guard, Overview, routes
-from rbmle.service.learning.events import Counts
+from rbmle.service.access.keys import KeyRing, Scope
+from rbmle.service.access.limits import Throttle
+from rbmle.service.dashboard.overview import Overview
+from rbmle.service.dashboard.routes import routes
+from rbmle.service.front.requests import StatusAnswer
 from rbmle.service.log.records import NO_FEATURES, Decided, OfferedAction, Play
-from rbmle.service.statistics import Statistics
+from rbmle.service.model.report import Counts, Report
+from rbmle.service.settings import ServiceConfiguration
+from rbmle.service.statistics.summary import Statistics
 from tests.browser import PATIENCE, Browser, wait_until
 
 KEY = "a-key-that-may-read"
@@ -28,7 +31,7 @@ NASTY = '<script>alert("1")</script>'
 LONG = "action-with-a-long-name-" + "x" * 200
 
 
-class Keys:
+class Keys(KeyRing):
     """One key, which may read."""
 
     def __init__(self, key: str) -> None:
@@ -84,24 +87,27 @@ def busy(decisions: int = 300) -> Statistics:
     return statistics
 
 
-def overview_of(statistics: Statistics, **more: Any) -> Overview:
-    given: dict[str, Any] = {
-        "time": 70_000_000,
-        "version": "0.1.0",
-        "uptime_seconds": 4000.0,
-        "policy": "NeuralRBMLE-PC",
-        "learning_mode": "Online",
-        "exploration": 0.2,
-        "summary": statistics.summary(),
-        "days": statistics.ranges.by_day(),
-        "counts": Counts(joined=3, late=1),
-        "pending": 5,
-        "records": 900,
-        "learned": 890,
-        "observations": 290,
-        "requests": {"rank": 300},
-    }
-    return Overview(**given | more)
+def overview_of(statistics: Statistics, **changes: Any) -> Overview:
+    """Return an overview; changes may be of its report and of its configuration too."""
+
+    def take(kind: Any) -> dict[str, Any]:
+        return {name: changes.pop(name) for name in kind if name in changes}
+
+    time = changes.pop("time", 70_000_000)
+    configuration = ServiceConfiguration(exploration=0.2, **take(["learning_mode", "settle"]))
+    report: dict[str, Any] = {"pending": 5, "counts": Counts(joined=3, late=1)}
+    report |= {"summary": statistics.summary()} | take(set(Report.__struct_fields__) - {"notices"})
+    status = StatusAnswer(version="0.1.0", records=900, learned=890, backlog=10, observations=290)
+    others: dict[str, Any] = {"policy": "NeuralRBMLE-PC", "requests": {"rank": 300}} | changes
+    return Overview(
+        time=time,
+        uptime_seconds=4000.0,
+        configuration=configuration,
+        report=Report(time=time, **report),
+        status=status,
+        days=statistics.ranges.by_day(),
+        **others,
+    )
 
 
 @dataclass
@@ -109,7 +115,7 @@ class Fake:
     """A source whose clock and overview are set by hand."""
 
     shown: Overview = field(default_factory=lambda: overview_of(busy()))
-    keys: Guard | None = field(default_factory=lambda: Keys(KEY))
+    keys: KeyRing | None = field(default_factory=lambda: Keys(KEY))
     throttle: Throttle = field(default_factory=Throttle)
     is_stopping: bool = False
     sessions_path: Path | None = None

@@ -4,8 +4,8 @@ import pytest
 
 from rbmle.service.log.records import Play
 from rbmle.service.notices import Notice
-from rbmle.service.statistics import Statistics
-from rbmle.service.statistics.buckets import MINUTE
+from rbmle.service.statistics.ranges import MINUTE
+from rbmle.service.statistics.summary import Statistics
 from tests.browser import CHROMIUM, DESK, PHONE, Browser
 from tests.service.dashboard.samples import (
     NASTY,
@@ -28,7 +28,7 @@ needs_chromium = pytest.mark.skipif(
 
 
 @needs_chromium
-def test_the_page_draws_and_moves(browser: Browser) -> None:
+def test_the_page_draws_charts_and_updates(browser: Browser) -> None:
     source = Fake()
     with shown(browser, source):
         assert browser.run("document.querySelectorAll('canvas').length") == 2
@@ -45,17 +45,17 @@ def test_the_page_draws_and_moves(browser: Browser) -> None:
 
 
 @needs_chromium
-def test_a_breach_of_the_policy_would_have_been_seen(browser: Browser) -> None:
+def test_a_violation_of_the_content_policy_is_detected(browser: Browser) -> None:
     with shown(browser, Fake()):
         browser.run("document.body.setAttribute('style', 'color: red')")
         assert "Content Security Policy" in browser.problems()[0]
 
 
 @needs_chromium
-def test_before_the_first_decision_there_is_a_line_to_try(browser: Browser) -> None:
+def test_an_example_request_is_shown_before_the_first_decision(browser: Browser) -> None:
     source = Fake(overview_of(Statistics()))
     with shown(browser, source):
-        assert browser.text("h1") == "No decision yet."
+        assert browser.text("h1") == "No decisions yet."
         assert "/v1/rank" in browser.text("pre")
         assert browser.text("pre").startswith("KEY=$(rbmle key --scope decide --data /")
         assert browser.text("form[action$=logout] button") == "Sign out"
@@ -67,7 +67,7 @@ def test_before_the_first_decision_there_is_a_line_to_try(browser: Browser) -> N
 
 
 @needs_chromium
-def test_a_range_of_time_can_be_looked_at(browser: Browser) -> None:
+def test_a_period_can_be_chosen(browser: Browser) -> None:
     statistics = busy()
     later = statistics.time + 3 * 24 * 3_600_000
     overview = overview_of(statistics, time=later, summary=statistics.summary(later))
@@ -76,7 +76,7 @@ def test_a_range_of_time_can_be_looked_at(browser: Browser) -> None:
         assert not browser.is_hidden(".why")
         browser.run("document.querySelector('.ranges a[href$=hour]').click()")
         browser.wait("location.search == '?range=hour' && document.body.dataset.stream == 'live'")
-        assert browser.text("h1") == "No decision in this time."
+        assert browser.text("h1") == "No decisions in this period."
         assert browser.is_hidden(".cards")
         assert browser.is_hidden("#rewards-chart")  # nothing is waited for
         assert browser.text(".ranges [aria-current]") == "Hour"
@@ -86,7 +86,7 @@ def test_a_range_of_time_can_be_looked_at(browser: Browser) -> None:
 
 
 @needs_chromium
-def test_charts_go_when_a_range_runs_empty_and_come_back(browser: Browser) -> None:
+def test_charts_disappear_while_a_period_is_empty(browser: Browser) -> None:
     statistics = busy()
     now = statistics.time + MINUTE
     full = overview_of(statistics, time=now, summary=statistics.summary(now))
@@ -95,7 +95,7 @@ def test_charts_go_when_a_range_runs_empty_and_come_back(browser: Browser) -> No
         browser.run("document.querySelector('.ranges a[href$=hour]').click()")
         browser.wait("document.querySelectorAll('canvas').length == 2")
         source.shown = overview_of(statistics, time=later, summary=statistics.summary(later))
-        browser.wait("document.querySelector('h1').textContent == 'No decision in this time.'")
+        browser.wait("document.querySelector('h1').textContent == 'No decisions in this period.'")
         browser.wait("document.querySelectorAll('#rewards-chart canvas').length == 0")
         source.shown = full
         browser.wait("document.querySelectorAll('canvas').length == 2")
@@ -103,7 +103,7 @@ def test_charts_go_when_a_range_runs_empty_and_come_back(browser: Browser) -> No
 
 
 @needs_chromium
-def test_all_of_the_first_ten_actions_are_to_be_seen(browser: Browser) -> None:
+def test_the_first_ten_actions_are_all_visible(browser: Browser) -> None:
     statistics = Statistics()
     for number in range(24):
         statistics.decide(0, decided_of(f"a{number:02}"))
@@ -132,7 +132,7 @@ def test_a_drift_alarm_is_drawn_into_the_chart(browser: Browser) -> None:
 
 
 @needs_chromium
-def test_any_range_of_dates_can_be_looked_at(browser: Browser) -> None:
+def test_any_range_of_dates_can_be_chosen(browser: Browser) -> None:
     statistics = busy()  # of the first of January 1970
     busy_again(statistics, days=3)
     with shown(browser, Fake(overview_of(statistics))):
@@ -145,7 +145,7 @@ def test_any_range_of_dates_can_be_looked_at(browser: Browser) -> None:
         assert browser.run("document.querySelector('input[name=to]').value") == "1970-01-04"
         assert browser.run("document.querySelector('.ranges a[aria-current]')") is None
         fill_in(browser, "1970-01-02", "1970-01-03")
-        browser.wait("document.querySelector('h1').textContent == 'No decision in this time.'")
+        browser.wait("document.querySelector('h1').textContent == 'No decisions in this period.'")
         assert browser.problems() == []
 
 
@@ -163,13 +163,13 @@ def busy_again(statistics: Statistics, days: int) -> None:
 
 
 @needs_chromium
-def test_a_log_that_cannot_be_written_is_told_until_it_can(browser: Browser) -> None:
+def test_a_banner_shows_while_the_log_cannot_be_written(browser: Browser) -> None:
     source = Fake(overview_of(busy(), log_unavailable_since=0, log_problem="the disk is full"))
     with shown(browser, source):
         banner = browser.text("[role=alert]")
-        assert "cannot be written since 1970-01-01 00:00 UTC" in banner
+        assert "has not been writable since 1970-01-01 00:00 UTC" in banner
         assert "the disk is full" in banner
-        assert "free space" in banner
+        assert "Free space" in banner
         source.shown = overview_of(busy())
         browser.wait("document.querySelector('[role=alert]').hidden")
 
@@ -192,7 +192,7 @@ def test_notices_come_and_go(browser: Browser) -> None:
 
 
 @needs_chromium
-def test_a_lost_stream_is_told_and_found_again(browser: Browser) -> None:
+def test_a_lost_stream_is_shown_and_reconnects(browser: Browser) -> None:
     app = application(Fake())
     with Server(app) as server:
         enter(browser, server)
@@ -206,7 +206,7 @@ def test_a_lost_stream_is_told_and_found_again(browser: Browser) -> None:
 
 
 @needs_chromium
-def test_who_is_signed_out_is_told(browser: Browser) -> None:
+def test_the_page_says_when_it_is_signed_out(browser: Browser) -> None:
     source = Fake()
     with shown(browser, source):
         source.keys = Keys("another-key-than-before")
@@ -215,11 +215,12 @@ def test_who_is_signed_out_is_told(browser: Browser) -> None:
 
 
 @needs_chromium
-def test_the_form_works_where_browsers_do_not_say_from_where_it_came(browser: Browser) -> None:
+def test_forms_work_without_sec_fetch_site(browser: Browser) -> None:
     with Server(application(Fake())) as server:
         enter(browser, server, host="lan.test")  # neither https nor this machine
         browser.run("document.querySelector('.top form').requestSubmit()")
         browser.wait("location.pathname == '/dashboard/login'")
+        assert browser.problems() == []
 
 
 @needs_chromium

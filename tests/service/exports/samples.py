@@ -9,9 +9,7 @@ import pyarrow.parquet as pq
 from typer.testing import CliRunner
 
 from rbmle.cli import app
-from rbmle.service.configuration import ServiceConfiguration
 from rbmle.service.exports.export import export
-from rbmle.service.log import Row
 from rbmle.service.log.base import Log
 from rbmle.service.log.memory import MemoryLog
 from rbmle.service.log.records import (
@@ -22,10 +20,10 @@ from rbmle.service.log.records import (
     Play,
     Record,
     Rewarded,
-    encoded,
-    kind_of,
-    packed,
+    pack_features,
+    row_of,
 )
+from rbmle.service.settings import ServiceConfiguration
 
 WAIT = 600_000
 START = 1_700_000_000_123  # milliseconds since the epoch
@@ -41,9 +39,9 @@ def play(**changes: Any) -> Play:
 
 def decided(**changes: Any) -> Decided:
     usual: dict[str, Any] = {
-        "context": packed([{"user": {"age": 31}}]),
+        "context": pack_features([{"user": {"age": 31}}]),
         "actions": [
-            OfferedAction(id="tea", features=packed([{"price": 2.5}])),
+            OfferedAction(id="tea", features=pack_features([{"price": 2.5}])),
             OfferedAction(id="air"),
         ],
         "plays": [play()],
@@ -62,7 +60,7 @@ def configured(configuration: ServiceConfiguration) -> Told:
 
 
 def tell(log: Log, *story: Told) -> None:
-    log.append([Row(kind_of(r), event, None, START + time, encoded(r)) for time, event, r in story])
+    log.append([row_of(r, event, START + time) for time, event, r in story])
 
 
 def kept(*story: Told, configuration: ServiceConfiguration = USUAL) -> MemoryLog:

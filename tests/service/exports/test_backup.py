@@ -16,11 +16,10 @@ from rbmle.cli import app
 from rbmle.core.errors import SettingError
 from rbmle.service.access.keys import KeyRing
 from rbmle.service.exports import backup as backups
-from rbmle.service.exports.backup import BackupError, back_up, check, restore
-from rbmle.service.exports.checks import survey
-from rbmle.service.exports.salvage import salvage
-from rbmle.service.log.errors import LogDamaged, LogRefused
-from rbmle.service.log.opening import LOG_FILE, open_log, open_publications
+from rbmle.service.exports.backup import BackupError, back_up, check, restore, salvage
+from rbmle.service.exports.checks import check_log
+from rbmle.service.log import LOG_FILE, open_log, open_publications
+from rbmle.service.log.base import LogDamaged, LogRefused
 from rbmle.service.log.publications import FilePublications
 from tests.contract.log_server import OnServer
 from tests.services import busy, learned, offer, rank, running, small_start
@@ -72,7 +71,7 @@ def test_a_restored_service_has_all_and_goes_on(data: Path, tmp_path: Path) -> N
     assert {stat.S_IMODE(p.stat().st_mode) for p in copy.iterdir()} == {0o600}
     assert stat.S_IMODE(copy.stat().st_mode) == 0o700
     with closing(open_log(address(copy), is_read_only=True)) as log:
-        assert survey(log, copy).problems == []
+        assert check_log(log, copy).problems == []
     with running(small_start(copy)) as service:
         assert service.fold.seq >= done.rows
         busy(service, 2)
@@ -97,7 +96,7 @@ def test_a_backup_of_a_service_that_runs_is_a_whole_moment_of_it(tmp_path: Path)
                 done = backed_up(data, path)
                 restore(path, copy)
                 with closing(open_log(address(copy), is_read_only=True)) as log:
-                    assert survey(log, copy).problems == []
+                    assert check_log(log, copy).problems == []
                     assert log.last() == done.rows
                     assert all(log.of_event(event) for event in before)
         finally:
@@ -124,7 +123,7 @@ def test_a_folder_that_is_there_is_replaced_only_if_told_and_then_moved_aside(
     assert (aside / "serve.toml").exists()
     assert rows_of(address(aside)) == rows
     assert rows_of(address(data)) == rows[: done.rows]
-    with pytest.raises(SettingError, match="is from a restore before"):
+    with pytest.raises(SettingError, match="is from an earlier restore"):
         restore(path, data, overwrites=True)
 
 
@@ -134,7 +133,9 @@ def test_a_backup_that_is_damaged_or_cut_leaves_nothing_behind(data: Path, tmp_p
     whole = path.read_bytes()
     places = range(3, len(whole), len(whole) // 200)
     damaged = [whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :] for at in places]
-    for content in (b"", b"no archive", whole[: len(whole) // 2], whole[:-30]):
+    offset = bytearray(whole)
+    offset[-3] ^= 0x10  # of the directory, so that entries seem to begin before the file
+    for content in (b"", b"no archive", whole[: len(whole) // 2], whole[:-30], bytes(offset)):
         bad.write_bytes(content)
         for read in (lambda: check(bad), lambda: restore(bad, tmp_path / "copy")):
             with pytest.raises(BackupError, match=r"bad\.backup"):
@@ -163,6 +164,40 @@ def test_an_archive_that_says_less_than_it_has_is_refused(data: Path, tmp_path: 
             target.writestr(name, content)
     with pytest.raises(BackupError, match=f"has {done.rows} rows of the log, but was written with"):
         restore(bad, tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b'"format":"', b'"format":"other ', "install the version that wrote it"),
+        (b'"files/keys.json"', b'"files/../keys.json"', "has a file whose path leaves the folder"),
+        (b'"files/keys.json"', b'"files/.bashrc"', "has a file whose path leaves the folder"),
+        (b'"sha256":"', b'"sha256":"0', "has a wrong checksum"),
+        (b'"origin":"', b'"origin":"x', "differs from the one in the backup"),
+    ],
+)
+def test_an_archive_with_a_manifest_that_was_changed_is_refused(
+    data: Path, tmp_path: Path, old: bytes, new: bytes, message: str
+) -> None:
+    path, bad = tmp_path / "a.backup", tmp_path / "bad.backup"
+    backed_up(data, path)
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(bad, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "manifest.json":
+                assert old in content
+                content = content.replace(old, new)
+            target.writestr(name, content)
+    with pytest.raises(BackupError, match=message):
+        restore(bad, tmp_path / "copy")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.backup", "bad.backup", "data"]
+
+
+def test_an_archive_of_something_else_is_no_backup(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as target:
+        target.writestr("one.txt", "one")
+    with pytest.raises(BackupError, match=r"is not a backup of rbmle: it has no manifest\.json"):
+        check(tmp_path / "photos.zip")
 
 
 def test_a_damaged_log_is_not_backed_up_but_salvaged(data: Path, tmp_path: Path) -> None:
@@ -257,7 +292,7 @@ def test_a_log_in_postgresql_is_backed_up_and_restored_whole_or_not_at_all(
     more = rows_of(url)
     assert len(more) > len(rows)
 
-    checked = backups._checked
+    checked = backups._check_blocks
 
     def cut(source: Any, entry: Any, name: str, path: Path) -> Iterator[bytes]:
         yield from checked(source, entry, name, path)
@@ -265,7 +300,7 @@ def test_a_log_in_postgresql_is_backed_up_and_restored_whole_or_not_at_all(
             raise BackupError("cut")
 
     with monkeypatch.context() as patched:
-        patched.setattr(backups, "_checked", cut)
+        patched.setattr(backups, "_check_blocks", cut)
         with pytest.raises(BackupError, match="cut"):
             restore(path, tmp_path / "there", url, overwrites=True)
     assert rows_of(url) == more

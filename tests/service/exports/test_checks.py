@@ -7,17 +7,13 @@ from typing import Any
 import pytest
 
 import rbmle.service.exports.checks
-import rbmle.service.exports.parquet
-from rbmle.service.exports.checks import survey
+import rbmle.service.exports.export
+from rbmle.service.exports.checks import check_log
 from rbmle.service.exports.export import export
 from rbmle.service.log import LogDamaged, Row
 from rbmle.service.log.base import Log
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.records import (
-    Activated,
-    Configured,
-    Ticked,
-)
+from rbmle.service.log.records import Activated, Configured, Ticked
 from tests.service.exports.samples import OVER, START, decided, kept, play, rewarded, run, tell
 
 
@@ -41,7 +37,7 @@ def test_records_that_cannot_be_read_are_problems_and_the_rest_is_looked_at(
     log.append([Row("decided", "f", None, START, b"{}"), Row("dreamt", "g", None, START, b"{}")])
     tell(log, (1, "", Configured(configuration={"default_reward": 3.0})), (1, "e", rewarded(1.0)))
     tell(log, (OVER, "", Ticked()))
-    found = survey(log)
+    found = check_log(log)
     assert [problem.split(":")[0] for problem in found.problems] == [
         "record 4 of the log, 'decided', cannot be read",
         "record 5 of the log, 'dreamt', cannot be read",
@@ -65,7 +61,7 @@ def test_records_that_cannot_be_read_are_problems_and_the_rest_is_looked_at(
     ],
 )
 def test_a_choice_that_cannot_be_is_a_problem(changes: dict[str, Any], problem: str) -> None:
-    found = survey(kept((0, "e", decided(plays=[play(**changes)]))))
+    found = check_log(kept((0, "e", decided(plays=[play(**changes)]))))
     assert any(line.startswith("record 3, event 'e': ") for line in found.problems)
     assert problem in "\n".join(found.problems)
 
@@ -81,7 +77,7 @@ def test_a_survey_counts_what_refers_to_nothing() -> None:
         (OVER, "e", rewarded(1.0)),
         (OVER, "soon", rewarded(1.0)),
     )
-    found = survey(log)
+    found = check_log(log)
     assert found.problems == []
     assert (found.kinds["rewarded"], found.kinds["activated"]) == (5, 2)
     counts = found.counts
@@ -92,16 +88,16 @@ def test_a_survey_counts_what_refers_to_nothing() -> None:
 def test_a_decision_before_any_model_is_a_problem() -> None:
     log = MemoryLog()
     tell(log, (0, "e", decided()))
-    assert survey(log).problems == ["record 1 is a decision, but no model was made before it"]
+    assert check_log(log).problems == ["record 1 is a decision, but no model was made before it"]
 
 
-def test_further_checks_are_asked_with_the_log_and_its_folder(
+def test_the_newest_checkpoint_of_the_folder_is_checked_against_the_log(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def check(log: Log, folder: Path | None) -> list[str]:
         return [f"{log.last()} records in {folder}"]
 
-    monkeypatch.setattr(rbmle.service.exports.checks, "CHECKS", (check,))
+    monkeypatch.setattr(rbmle.service.exports.checks, "check_newest", check)
     result = run("verify", "--data", folder)
     assert result.exit_code == 1
     assert result.output.strip() == f"7 records in {folder}"

@@ -9,19 +9,8 @@ from pathlib import Path
 import pytest
 
 from rbmle.service.exports.export import export
-from rbmle.service.log.records import (
-    OfferedAction,
-    Ticked,
-    packed,
-)
-from tests.service.exports.samples import (
-    OVER,
-    decided,
-    kept,
-    lines,
-    play,
-    rewarded,
-)
+from rbmle.service.log.records import OfferedAction, Ticked, pack_features
+from tests.service.exports.samples import OVER, decided, kept, lines, play, rewarded
 
 
 def test_a_line_of_dsjson_is_as_vowpal_wabbit_documents_it(tmp_path: Path) -> None:
@@ -91,7 +80,7 @@ ODD = [
 
 
 def test_names_that_vowpal_wabbit_cannot_read_are_changed_or_left_out(tmp_path: Path) -> None:
-    log = kept((0, "e", decided(context=packed(ODD))), (OVER, "", Ticked()))
+    log = kept((0, "e", decided(context=pack_features(ODD))), (OVER, "", Ticked()))
     (line,) = lines(log, tmp_path)
     (shared,) = line["c"]["FromUrl"]
     assert shared["né"] == {"x": 1}
@@ -112,9 +101,9 @@ def test_vowpal_wabbit_reads_dsjson(tmp_path: Path) -> None:
     python = os.environ.get("RBMLE_VW_PYTHON", sys.executable)
     if python == sys.executable and importlib.util.find_spec("vowpalwabbit") is None:
         pytest.skip("no vowpalwabbit here: pip install vowpalwabbit, or set RBMLE_VW_PYTHON")
-    odd = packed(ODD)
+    odd = pack_features(ODD)
     strange = decided(context=odd, actions=[OfferedAction(id='é "|:', features=odd)] * 2)
-    plays = [play(slot=slot, features=packed([{"width": 3}])) for slot in ("top", "side")]
+    plays = [play(slot=slot, features=pack_features([{"width": 3}])) for slot in ("top", "side")]
     log = kept(
         (0, "plain", decided()),
         (0, "odd/é \u2028\"'", strange),

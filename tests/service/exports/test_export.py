@@ -12,10 +12,7 @@ import pytest
 from rbmle.core.errors import SettingError
 from rbmle.service.exports.export import Exported, export, format_of
 from rbmle.service.log import LogUnavailable, Stored, open_log
-from rbmle.service.log.records import (
-    Modelled,
-    Ticked,
-)
+from rbmle.service.log.records import Modelled, Ticked
 from rbmle.service.log.sqlite import SQLiteLog
 from tests.contract.log_server import Server
 from tests.service.exports.samples import (

@@ -11,14 +11,13 @@ from typer.testing import CliRunner
 
 from rbmle.cli import app
 from rbmle.evaluation import EvaluationWarning, LogFileError, Rounds, evaluate
-from rbmle.evaluation.logs import Reading
-from rbmle.service.exports.export import export
-from rbmle.service.exports.logged import ServiceLog
-from rbmle.service.exports.rows import entries
+from rbmle.evaluation.logs import LogReading
+from rbmle.service.exports.export import ServiceLog, export
+from rbmle.service.exports.rows import SettledRows
+from rbmle.service.log import LOG_FILE, open_log
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.opening import LOG_FILE, open_log
-from rbmle.service.statistics import Statistics, StatisticsSummary
-from rbmle.service.statistics.logged_lift import LoggedLift
+from rbmle.service.statistics.lift import LoggedLift
+from rbmle.service.statistics.summary import Statistics, StatisticsSummary
 from tests.service.exports.samples import OVER, Told, decided, kept, play, rewarded
 from tests.services import busy, learned, running, small_start
 
@@ -47,7 +46,7 @@ def test_dsjson_of_an_export_tells_the_same(tmp_path: Path) -> None:
 
 def test_pending_decisions_are_left_out() -> None:
     log = kept((1, "e", decided()), (2, "e", rewarded(1.0)))
-    assert sum(len(batch.table) for batch in ServiceLog(log, "log").batches(Reading())) == 0
+    assert sum(len(batch.table) for batch in ServiceLog(log, "log").batches(LogReading())) == 0
 
 
 def test_the_command_line_takes_a_folder(folder: Path) -> None:
@@ -76,7 +75,7 @@ def varied() -> MemoryLog:
 def shown_by_dashboard(log: MemoryLog) -> StatisticsSummary:
     """Return what the dashboard shows, by the sums that the learner keeps."""
     statistics = Statistics()
-    for row in entries(log, log.last()):
+    for row in SettledRows(log, log.last()):
         assert row.final_reward is not None
         statistics.settle(row.stored.row.time, row.decided, row.play, row.final_reward, True)
     return statistics.summary()

@@ -7,12 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import rbmle.service.exports.checks
-import rbmle.service.exports.parquet
+import rbmle.service.exports.export
 from rbmle.service.exports.export import export
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.records import (
-    Ticked,
-)
+from rbmle.service.log.records import Ticked
 from tests.service.exports.samples import OVER, START, decided, kept, lines, rewarded, table
 
 
@@ -54,7 +52,7 @@ def test_row_groups_are_written_as_they_fill(
     limits: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in limits.items():
-        monkeypatch.setattr(rbmle.service.exports.parquet, name, value)
+        monkeypatch.setattr(rbmle.service.exports.export, name, value)
     log = kept(*[(t, f"e{t}", decided()) for t in range(8)], (OVER, "", Ticked()))
     assert export(log, tmp_path / "out.parquet", "parquet").rows == 8
     file = pq.ParquetFile(tmp_path / "out.parquet")

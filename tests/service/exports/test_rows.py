@@ -5,17 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from rbmle.service.configuration import Aggregation, ServiceConfiguration, Settle
-from rbmle.service.exports.checks import survey
+from rbmle.service.exports.checks import check_log
 from rbmle.service.exports.export import Exported, export
 from rbmle.service.log.base import Log
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.records import (
-    Activated,
-    Reset,
-    Ticked,
-    packed,
-)
+from rbmle.service.log.records import Activated, Reset, Ticked, pack_features
+from rbmle.service.settings import Aggregation, ServiceConfiguration, Settle
 from tests.service.exports.samples import (
     OVER,
     USUAL,
@@ -109,7 +104,7 @@ def test_what_is_pending_is_counted_and_not_written(
     assert export(log, tmp_path / "out", format) == Exported(rows=1, pending=2)
     assert rewards(log, tmp_path) == {"settled": (0.25, 0.25)}
     assert [line["EventId"] for line in lines(log, tmp_path)] == ["settled"]
-    assert survey(log).pending == 2
+    assert check_log(log).pending == 2
 
 
 def test_on_reward_a_slot_is_written_when_it_has_one_and_its_event_is_pending(
@@ -145,7 +140,7 @@ def test_an_event_that_is_logged_only_has_its_reward(tmp_path: Path) -> None:
 
 def test_each_slot_is_a_row_with_a_reward_of_its_own(tmp_path: Path) -> None:
     plays = [
-        play(slot="top", features=packed([{"width": 3}])),
+        play(slot="top", features=pack_features([{"width": 3}])),
         play(slot="side", eligible=[0], probabilities=[1.0], chosen=0),
     ]
     log = kept(

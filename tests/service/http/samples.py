@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rbmle.service.api.faults import BodyNotReceivedError, GoneError, TooLargeError, TooSlowError
-from rbmle.service.http.asgi import receive_body
-from rbmle.service.http.binding import Binding
-from rbmle.service.http.server import Server
+from rbmle.service.api.base import BodyNotReceivedError, GoneError, TooLargeError, TooSlowError
+from rbmle.service.http.app import receive_body
+from rbmle.service.http.server import Binding, Server
 
 LIMIT = 100_000
 BODY_SECONDS = 1.5

@@ -1,5 +1,7 @@
 """HTTP: keys, limits, both dialects, and what a client hears when something is wrong."""
 
+import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,12 +9,15 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message
 from structlog.testing import capture_logs
 
-from rbmle.service.access.budget import WorkBudget
-from rbmle.service.api.base import MOST_BYTES
-from rbmle.service.deciding.slots_known import SlotsKnown
-from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.access.limits import WorkBudget
+from rbmle.service.api.base import MOST_BYTES, GoneError, TooLargeError, TooSlowError
+from rbmle.service.front.decider import EventSlots
+from rbmle.service.http.app import receive_body
+from rbmle.service.log.base import LogUnavailable
+from tests.service.http.samples import LATE
 from tests.service.serving import serving
 from tests.services import PATIENCE, Service, learned, wait_until
 
@@ -22,6 +27,11 @@ OLD_RANK = {
     "actions": [{"id": "a", "features": [{"x": 1}]}, {"id": "b", "features": [{"x": 2}]}],
 }
 V2022 = {"api-version": "2022-09-01-preview"}
+SLOTS = RANK | {"slots": [{"id": "top", "baseline": "a"}, {"id": "left side", "baseline": "b"}]}
+LARGE = {
+    "context": {f"c{i}": i for i in range(100)},
+    "actions": [{"id": str(k), "features": {f"f{i}": 0.5 for i in range(98)}} for k in range(50)],
+}
 
 
 @contextmanager
@@ -58,9 +68,6 @@ def test_rank_reward_and_look(client: httpx.Client) -> None:
     assert event["answer"] == ranked.json()
 
 
-SLOTS = RANK | {"slots": [{"id": "top", "baseline": "a"}, {"id": "left side", "baseline": "b"}]}
-
-
 @pytest.mark.parametrize("is_remembered", [True, False])
 @pytest.mark.parametrize(
     ("rank", "reward", "target", "message"),
@@ -75,7 +82,7 @@ SLOTS = RANK | {"slots": [{"id": "top", "baseline": "a"}, {"id": "left side", "b
         ),
     ],
 )
-def test_a_reward_that_cannot_count_is_refused(
+def test_a_reward_for_the_wrong_slots_is_refused(
     site: tuple[httpx.Client, Service, Any],
     is_remembered: bool,
     rank: dict[str, Any],
@@ -87,7 +94,7 @@ def test_a_reward_that_cannot_count_is_refused(
     event = client.post("/v1/rank", json=rank).json()["event"]
     if not is_remembered:  # as on another front end
         wait_until(lambda: service.report.has_slots or "slots" not in rank)
-        service.decider.slots = SlotsKnown(service.log, lambda: service.report.has_slots)
+        service.decider.slots = EventSlots(service.log, lambda: service.report.has_slots)
     records = service.log.last()
     refused = client.post(f"/v1/events/{event}/reward", json=reward)
     assert refused.status_code == 400
@@ -98,12 +105,12 @@ def test_a_reward_that_cannot_count_is_refused(
     assert client.post(f"/v1/events/{event}/reward", json=rightly).status_code == 204
 
 
-def test_a_reward_for_an_event_that_is_not_known_may_be_early(client: httpx.Client) -> None:
+def test_a_reward_for_an_unknown_event_is_accepted(client: httpx.Client) -> None:
     for reward in ({"value": 1}, {"slots": {"top": 1}}):
         assert client.post("/v1/events/not-yet/reward", json=reward).status_code == 204
 
 
-def test_personalizer_takes_rewards_that_cannot_count(client: httpx.Client) -> None:
+def test_personalizer_accepts_rewards_for_the_wrong_slots(client: httpx.Client) -> None:
     where = "/personalizer/v1.1-preview.3"
     event = client.post("/v1/rank", json=SLOTS).json()["event"]
     assert client.post(f"{where}/events/{event}/reward", json={"value": 1}).status_code == 204
@@ -125,7 +132,7 @@ def test_personalizer_in_its_three_versions(client: httpx.Client, where: str) ->
     assert client.post(f"/{where}/events/{event}/activate", params=query).status_code == 204
 
 
-def test_the_operators_calls_of_personalizer(site: tuple[httpx.Client, Service, Any]) -> None:
+def test_personalizers_operator_calls_work(site: tuple[httpx.Client, Service, Any]) -> None:
     client, service, _ = site
 
     def call(method: str, path: str, **others: Any) -> httpx.Response:
@@ -159,7 +166,7 @@ def of_the_model(policy: dict[str, str]) -> str:
     return " ".join(one for one in policy["arguments"].split(" ") if one.startswith("model"))
 
 
-def test_what_an_operator_changed_holds_for_the_next_call(client: httpx.Client) -> None:
+def test_a_changed_configuration_applies_to_the_next_request(client: httpx.Client) -> None:
     path = "/personalizer/v1.0/configurations/policy"
     before, model = client.get(path).json(), client.get("/personalizer/v1.0/model").content
     changed = {"name": "neural-ucb", "arguments": of_the_model(before)}
@@ -172,7 +179,7 @@ def test_what_an_operator_changed_holds_for_the_next_call(client: httpx.Client) 
     assert client.get("/readyz").status_code == 200
 
 
-def test_what_cannot_be_done_says_so(client: httpx.Client) -> None:
+def test_unsupported_operations_say_so(client: httpx.Client) -> None:
     refused = client.delete("/personalizer/v1.0/logs")
     assert refused.status_code == 501
     assert "the model is made from the log" in refused.json()["error"]["message"]
@@ -196,7 +203,7 @@ def test_what_cannot_be_done_says_so(client: httpx.Client) -> None:
         "model.memory=Memory(keep='x')",
     ],
 )
-def test_a_policy_that_cannot_be_is_refused(client: httpx.Client, arguments: str) -> None:
+def test_an_invalid_policy_is_refused(client: httpx.Client, arguments: str) -> None:
     settings = {"name": "neural-rbmle-pc", "arguments": arguments}
     refused = client.put("/personalizer/v1.0/configurations/policy", json=settings)
     assert refused.status_code == 400, refused.text
@@ -233,7 +240,7 @@ def test_a_large_body_is_refused_before_it_is_read(client: httpx.Client) -> None
     assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
 
 
-def test_paths_and_methods_that_are_not_there(client: httpx.Client) -> None:
+def test_unknown_paths_and_methods_are_refused(client: httpx.Client) -> None:
     assert client.get("/v1/nothing").status_code == 404
     assert client.get("/v1/events/nobody").status_code == 404
     assert client.get("/nothing").status_code == 404
@@ -256,7 +263,7 @@ def test_keys_have_scopes(site: tuple[httpx.Client, Service, Any]) -> None:
         assert client.get(path, headers={"authorization": ""}).status_code == 401
 
 
-def test_a_decide_key_may_rank_reward_and_activate_and_no_more(
+def test_a_decide_key_may_only_rank_reward_and_activate(
     site: tuple[httpx.Client, Service, Any],
 ) -> None:
     client, _, keys = site
@@ -285,7 +292,7 @@ def test_a_decide_key_may_rank_reward_and_activate_and_no_more(
     assert form.status_code == 401
 
 
-def test_pages_for_machines(client: httpx.Client) -> None:
+def test_health_readiness_and_openapi_are_served(client: httpx.Client) -> None:
     assert client.get("/healthz").text == "alive\n"
     assert client.get("/readyz").text == "ready\n"
     figures = client.get("/metrics").text
@@ -306,7 +313,7 @@ def test_guessing_keys_is_slowed_down(tmp_path: Path) -> None:
         assert int(answers[10].headers["retry-after"]) > 0
 
 
-def test_a_stale_client_locks_nobody_out(tmp_path: Path) -> None:
+def test_a_client_with_an_old_key_locks_nobody_out(tmp_path: Path) -> None:
     with served(tmp_path) as (client, _, _keys):
         wrong = {"authorization": "Bearer a-key-that-is-none"}
         for _ in range(30):
@@ -316,12 +323,12 @@ def test_a_stale_client_locks_nobody_out(tmp_path: Path) -> None:
         assert client.get("/v1/status", headers=wrong).status_code == 429
 
 
-def test_without_keys_everybody_on_this_machine_may_ask(tmp_path: Path) -> None:
+def test_without_keys_every_request_is_admitted(tmp_path: Path) -> None:
     with served(tmp_path, has_keys=False) as (client, _, _keys):
         assert client.post("/v1/rank", json=RANK, headers={"authorization": ""}).status_code == 201
 
 
-def test_a_log_that_fails_shows_clients_no_path(
+def test_a_failed_write_reveals_no_path_to_clients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(rows: Any) -> int:
@@ -345,13 +352,7 @@ def test_a_log_that_fails_shows_clients_no_path(
     assert str(tmp_path) in lines[0]["why"]
 
 
-LARGE = {
-    "context": {f"c{i}": i for i in range(100)},
-    "actions": [{"id": str(k), "features": {f"f{i}": 0.5 for i in range(98)}} for k in range(50)],
-}
-
-
-def test_a_key_that_asks_for_too_much_waits_and_others_do_not(tmp_path: Path) -> None:
+def test_only_a_key_over_its_budget_must_wait(tmp_path: Path) -> None:
     with served(tmp_path, budget=WorkBudget(600_000)) as (client, _, keys):
         heavy = {"authorization": f"Bearer {keys.keys.decide.primary}"}
         answers = [client.post("/v1/rank", json=LARGE, headers=heavy) for _ in range(8)]
@@ -383,3 +384,70 @@ def test_a_service_whose_learner_is_silent_is_ready_and_says_so(tmp_path: Path) 
         assert "rbmle_learner_up 0.0" in metrics
         assert 'rbmle_notices{code="learner-silent",level="alarm"} 1.0' in metrics
         assert client.post("/v1/rank", json=RANK).status_code == 201
+
+
+def test_a_body_in_chunks_is_refused_by_the_chunk_over_the_limit() -> None:
+    part = {"type": "http.request", "body": b"ab", "more_body": True}
+    messages = Messages(part, part, part)
+    with pytest.raises(TooLargeError, match="larger than 3 bytes"):
+        asyncio.run(receive_body({"headers": []}, messages.receive, limit=3, seconds=1))
+    assert len(messages.left) == 1
+    announced = {"headers": [(b"host", b"a"), (b"content-length", b"4")]}
+    with pytest.raises(TooLargeError):
+        asyncio.run(receive_body(announced, messages.receive, limit=3, seconds=1))
+    assert len(messages.left) == 1
+
+
+def test_a_disconnected_client_raises_gone_error() -> None:
+    part = {"type": "http.request", "body": b"ab", "more_body": True}
+    for before in ([], [part], [part, part]):
+        messages = Messages(*before, {"type": "http.disconnect"})
+        with pytest.raises(GoneError):
+            asyncio.run(receive_body({"headers": []}, messages.receive, limit=9, seconds=1))
+
+
+def test_the_whole_body_has_one_deadline() -> None:
+    async def receive() -> Message:
+        await asyncio.sleep(0.08)
+        return {"type": "http.request", "body": b"a", "more_body": True}
+
+    begun = time.monotonic()
+    with pytest.raises(TooSlowError, match=r"within 0\.2 s"):
+        asyncio.run(receive_body({"headers": []}, receive, limit=100, seconds=0.2))
+    assert time.monotonic() - begun < 0.2 + LATE
+
+
+def test_a_body_that_arrives_later_is_received_and_can_be_cancelled() -> None:
+    async def run() -> None:
+        arrived = asyncio.Event()
+        ends: list[str] = []
+
+        async def receive() -> Message:
+            try:
+                await arrived.wait()
+            except asyncio.CancelledError:
+                ends.append("cancelled")
+                raise
+            return {"type": "http.request", "body": b"late"}
+
+        body = receive_body({"headers": []}, receive, limit=9, seconds=5)
+        task = asyncio.create_task(body)
+        await asyncio.sleep(0.01)
+        arrived.set()
+        assert await task == b"late"
+        arrived.clear()
+        with pytest.raises(TooSlowError):
+            await receive_body({"headers": []}, receive, limit=9, seconds=0.01)
+        assert ends == ["cancelled"]
+
+    asyncio.run(run())
+
+
+class Messages:
+    """A client whose messages are all here."""
+
+    def __init__(self, *messages: Message) -> None:
+        self.left = list(messages)
+
+    async def receive(self) -> Message:
+        return self.left.pop(0)

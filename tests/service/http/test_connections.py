@@ -49,7 +49,7 @@ def test_slow_connections_are_closed_in_time_while_good_requests_stay_fast(count
     )
 
 
-def test_a_connection_serves_many_requests_and_then_half_a_head_is_timed(server: int) -> None:
+def test_an_incomplete_head_is_timed_after_many_requests(server: int) -> None:
     client = http.client.HTTPConnection("127.0.0.1", server)
     for body in (b"one", b"", b"three" * 1_000):
         client.request("POST", "/", body)
@@ -73,7 +73,7 @@ def test_a_connection_serves_many_requests_and_then_half_a_head_is_timed(server:
         (b"GET / HTTP/1.0\r\n\r\n", b"200"),
     ],
 )
-def test_a_request_has_one_host_header(server: int, head: bytes, status: bytes) -> None:
+def test_a_request_must_have_one_host_header(server: int, head: bytes, status: bytes) -> None:
     answer = received(connect(server, head))
     assert answer.startswith(b"HTTP/1.1 " + status)
     assert answer.count(b"HTTP/1.1 ") == 1
@@ -86,7 +86,7 @@ def test_empty_lines_do_not_keep_a_connection(server: int, junk: bytes) -> None:
     assert time.monotonic() - begun < HEAD_SECONDS + LATE
 
 
-def test_an_idle_connection_is_closed_without_a_word() -> None:
+def test_an_idle_connection_is_closed_silently() -> None:
     with running(replace(QUICK, keep_alive_seconds=1)) as port:
         client = connect(port, GET)
         begun = time.monotonic()
@@ -95,7 +95,7 @@ def test_an_idle_connection_is_closed_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
-def test_a_wish_for_another_protocol_is_not_heard(server: int, protocol: bytes) -> None:
+def test_an_upgrade_header_is_ignored(server: int, protocol: bytes) -> None:
     wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: " + protocol
     request = post(b"body").replace(b"Host: a", b"Host: a\r\n" + wish)
     with closing(connect(server)) as client:
@@ -124,7 +124,7 @@ def test_a_client_that_sends_too_much_can_read_why(server: int) -> None:
     client.close()
 
 
-def test_a_body_that_nobody_waits_for_does_not_keep_a_connection(server: int) -> None:
+def test_an_unread_body_does_not_keep_a_connection_open(server: int) -> None:
     client = connect(server, post(b"", 10**12))
     begun = time.monotonic()
     with dripping([client]):
@@ -144,20 +144,20 @@ def test_a_head_over_the_limit_is_refused(server: int, pieces: int) -> None:
     client.close()
 
 
-def test_a_head_under_the_limit_is_taken_with_a_large_body(server: int) -> None:
+def test_a_head_under_the_limit_is_accepted_with_a_large_body(server: int) -> None:
     head = post(b"", LIMIT)[:-4] + b"\r\nX: " + b"x" * (HEAD_LIMIT - 200) + b"\r\n\r\n"
     client = connect(server, head + b"y" * LIMIT)
     assert answered(client, LIMIT).endswith(b"\r\n\r\n" + b"y" * LIMIT)
     client.close()
 
 
-def test_trailers_without_end_are_refused(server: int) -> None:
+def test_endless_trailers_are_refused(server: int) -> None:
     head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: "
     with closing(connect(server, head)) as client, pytest.raises(OSError, match=r"reset|Broken"):
         send_for_ever(client)
 
 
-def test_for_a_new_connection_the_longest_waiting_is_sent_away() -> None:
+def test_the_longest_waiting_connection_is_closed_for_a_new_one() -> None:
     with running(replace(QUICK, connections=2, head_seconds=30)) as port:
         busy = connect(port, GET.replace(b"/ ", b"/sleep/0.8 "))
         half = connect(port, b"GET / HT")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rbmle.service.api.base import MOST_BYTES
-from rbmle.service.http.direct import HELD_BYTES, HELD_SECONDS
+from rbmle.service.http.connections import HELD_BYTES, HELD_SECONDS
 from tests.service.http.samples import made_certificate
 from tests.service.serving import BINDING, Site, rank_body, serving
 from tests.service.wire import close_after, connect, received, replies
@@ -34,12 +34,6 @@ def site(
 ) -> Iterator[Site]:
     with serving(tmp_path_factory.mktemp("site"), is_direct=request.param) as site:
         yield site
-
-
-@pytest.fixture
-def direct(site: Site) -> Site:
-    """Return the site that is asked directly."""
-    return site if site.is_direct else pytest.skip("of the other adapter")
 
 
 def test_both_adapters_send_the_same_bytes(tmp_path: Path) -> None:
@@ -111,7 +105,7 @@ def test_pipelined_requests_are_replied_to_in_order(
         assert b"connection: close" in reply
 
 
-def test_a_request_in_pieces_is_as_a_whole_one(site: Site) -> None:
+def test_a_request_in_pieces_is_answered_like_a_complete_one(site: Site) -> None:
     request = rank(event="in pieces")
     (whole,) = site.ask(request)
     head = request.index(b"\r\n\r\n")
@@ -125,7 +119,7 @@ def test_a_request_in_pieces_is_as_a_whole_one(site: Site) -> None:
         assert [body_of(one)["event"], body_of(other)["event"]] == ["one", "two"]
 
 
-def test_a_slow_body_is_waited_for(site: Site) -> None:
+def test_a_slow_body_is_accepted(site: Site) -> None:
     request = rank(event="slow")
     end = request.index(b"\r\n\r\n") + 4
     for cut in (end, end + 5):
@@ -136,11 +130,11 @@ def test_a_slow_body_is_waited_for(site: Site) -> None:
             assert body_of(replies(client)[0])["event"] == "slow"
 
 
-def test_a_body_that_follows_its_head_at_once_is_submitted_directly(direct: Site) -> None:
+def test_only_the_direct_adapter_submits_a_body_that_follows_its_head_at_once(site: Site) -> None:
     request = rank(event="in two writes")
-    end, before = request.index(b"\r\n\r\n") + 4, len(direct.direct)
-    assert status(direct.ask(request[:end], request[end:])[0]) == 201
-    assert len(direct.direct) == before + 1
+    end, before = request.index(b"\r\n\r\n") + 4, len(site.direct)
+    assert status(site.ask(request[:end], request[end:])[0]) == 201
+    assert len(site.direct) - before == int(site.is_direct)
 
 
 def test_a_large_body_is_received_and_a_larger_one_refused(site: Site) -> None:
@@ -164,7 +158,7 @@ def test_bodies_in_chunks_are_received(site: Site) -> None:
         assert status(site.ask(wrong)[0]) == 400
 
 
-def test_expect_is_heard(site: Site) -> None:
+def test_expect_100_continue_is_answered(site: Site) -> None:
     request = rank(event="expect", headers={"Expect": "100-continue"})
     end = request.index(b"\r\n\r\n") + 4
     for parts in ([request[:end], request[end:]], [request]):
@@ -184,7 +178,7 @@ def test_expect_is_heard(site: Site) -> None:
         ("1.1", {"Connection": "keep-alive"}),
     ],
 )
-def test_wishes_for_the_connection_are_heard(
+def test_connection_headers_are_respected(
     site: Site, version: str, headers: dict[str, str]
 ) -> None:
     request = rank(event=f"{version} {headers}", headers=headers)
@@ -230,7 +224,7 @@ def test_a_path_may_be_written_in_other_ways(site: Site) -> None:
     ],
 )
 @pytest.mark.parametrize("behind", [b"", GET, b"nonsense\r\n\r\n"])
-def test_a_path_that_is_none_is_refused(site: Site, at: bytes, wanted: int, behind: bytes) -> None:
+def test_an_invalid_path_is_refused(site: Site, at: bytes, wanted: int, behind: bytes) -> None:
     data = b"{}" if b"reward" in at else rank_body(at.hex())
     alone = post(data).replace(b"/v1/rank", at)
     request = alone + close_after(behind) if behind else close_after(alone)
@@ -239,7 +233,7 @@ def test_a_path_that_is_none_is_refused(site: Site, at: bytes, wanted: int, behi
 
 @pytest.mark.parametrize("more", ["rank", "get", "half", "two", "garbage", "upgrade", "refused"])
 @pytest.mark.parametrize("is_repeated", [False, True])
-def test_what_comes_while_a_request_is_pending_is_replied_to_after_it(
+def test_requests_during_a_pending_one_are_answered_after_it(
     site: Site, more: str, is_repeated: bool
 ) -> None:
     event = f"pending {more} {is_repeated}"
@@ -272,7 +266,7 @@ def test_what_comes_while_a_request_is_pending_is_replied_to_after_it(
             assert body_of(others[-1])["event"] == f"{event} after"
 
 
-def test_a_client_that_sends_without_end_while_its_request_is_pending_is_not_read(
+def test_input_during_a_pending_request_is_not_read_without_limit(
     site: Site,
 ) -> None:
     with closing(connect(site.port)) as client, site.pending((client, rank())):
@@ -302,7 +296,7 @@ def test_a_client_that_does_not_read_its_replies_gets_no_more_of_them(site: Site
 
 
 @pytest.mark.parametrize("is_reset", [False, True])
-def test_a_client_that_leaves_while_its_request_is_pending_harms_nobody(
+def test_a_client_that_disconnects_during_its_request_harms_no_other(
     site: Site, is_reset: bool
 ) -> None:
     event = f"gone {is_reset}"
@@ -315,7 +309,7 @@ def test_a_client_that_leaves_while_its_request_is_pending_harms_nobody(
     assert site.is_stored(event)
 
 
-def test_a_connection_that_is_gone_is_forgotten(tmp_path: Path) -> None:
+def test_a_closed_connection_is_forgotten(tmp_path: Path) -> None:
     with serving(tmp_path) as site:
         site.app.api.commits.seconds = 0.5
         for event in ("one", "two", "one"):
@@ -329,10 +323,11 @@ def test_a_connection_that_is_gone_is_forgotten(tmp_path: Path) -> None:
             return not any(connection() for connection in site.connections)
 
         wait_until(is_forgotten)
+        assert status(site.ask(rank())[0]) == 201
 
 
 @ADAPTERS
-def test_stopping_replies_to_what_is_pending_and_closes(tmp_path: Path, is_direct: bool) -> None:
+def test_a_stop_answers_pending_requests_and_closes(tmp_path: Path, is_direct: bool) -> None:
     with serving(tmp_path, is_direct=is_direct) as site:
         site.ask(rank(event="again"))
         requests = [rank(event=f"{i}") for i in range(20)] + [rank(event="again")]
@@ -358,7 +353,7 @@ def test_stopping_replies_to_what_is_pending_and_closes(tmp_path: Path, is_direc
 
 
 @ADAPTERS
-def test_without_room_a_request_is_told_to_come_again(tmp_path: Path, is_direct: bool) -> None:
+def test_without_room_a_request_is_answered_503(tmp_path: Path, is_direct: bool) -> None:
     binding = replace(BINDING, connections=1)
     with serving(tmp_path, binding, is_direct=is_direct) as site:
         first = connect(site.port)
@@ -372,7 +367,7 @@ def test_without_room_a_request_is_told_to_come_again(tmp_path: Path, is_direct:
 
 
 @ADAPTERS
-def test_after_a_reply_heads_and_rests_are_timed(tmp_path: Path, is_direct: bool) -> None:
+def test_heads_and_idle_times_are_limited_after_a_reply(tmp_path: Path, is_direct: bool) -> None:
     binding = replace(BINDING, head_seconds=HEAD_SECONDS, keep_alive_seconds=1)
     with serving(tmp_path, binding, is_direct=is_direct) as site:
         half, idle, large = (connect(site.port) for _ in range(3))
@@ -392,7 +387,7 @@ def test_after_a_reply_heads_and_rests_are_timed(tmp_path: Path, is_direct: bool
 
 
 @ADAPTERS
-def test_over_tls_all_is_the_same(tmp_path: Path, is_direct: bool) -> None:
+def test_requests_work_the_same_over_tls(tmp_path: Path, is_direct: bool) -> None:
     certificate, key = made_certificate(tmp_path)
     context = ssl.create_default_context(cafile=str(certificate))
     binding = replace(BINDING, certificate=certificate, private_key=key)
@@ -421,7 +416,7 @@ def test_over_tls_all_is_the_same(tmp_path: Path, is_direct: bool) -> None:
 
 
 @ADAPTERS
-def test_behind_a_proxy_the_client_is_who_it_says(tmp_path: Path, is_direct: bool) -> None:
+def test_the_client_address_comes_from_a_trusted_proxy(tmp_path: Path, is_direct: bool) -> None:
     binding = replace(BINDING, proxies="127.0.0.1")
     with serving(tmp_path, binding, is_direct=is_direct, has_keys=True) as site:
         guess = {"Authorization": "Bearer nobody", "X-Forwarded-For": "192.0.2.7"}

@@ -7,22 +7,20 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.http.metrics import Metrics
-from rbmle.service.learning.report import Report, losing_notices
-from rbmle.service.learning.standing_by import REPORT
-from rbmle.service.notices import Notice
-from rbmle.service.statistics.recent import WindowLift
-from tests.services import (
-    Service,
-    learned,
-    offer,
-    rank,
-    reward,
-    running,
-    small_start,
-    wait_until,
+from rbmle.service.http.metrics import (
+    ENTRIES,
+    NAME_BYTES,
+    WIDTH,
+    Metrics,
+    WorkerCounters,
+    counters_file,
 )
+from rbmle.service.log.publications import REPORT
+from rbmle.service.model.report import Report, losing_notices
+from rbmle.service.notices import Notice
+from rbmle.service.settings import ServiceConfiguration
+from rbmle.service.statistics.lift_intervals import WindowLift
+from tests.services import Service, learned, offer, rank, reward, running, small_start, wait_until
 
 
 def figures(metrics: Metrics) -> dict[str, float]:
@@ -52,7 +50,7 @@ def test_rewards_are_summed_and_counted(service: Service) -> None:
     assert found["rbmle_rewards_total|joined"] == service.report.counts.joined
 
 
-def test_times_are_histograms_and_no_quantile_is_a_gauge(service: Service) -> None:
+def test_durations_are_histograms_without_quantiles(service: Service) -> None:
     rank(service, offer("a", "b"))
     metrics = Metrics(service)
     for seconds in (0.0005, 0.003, 7.0):
@@ -90,7 +88,7 @@ def test_notices_of_the_learner_are_shown_by_code_the_most_urgent_first(service:
     assert found["rbmle_notices|model-reset|info"] == 1
 
 
-def test_lifts_of_windows_are_figures_and_a_loss_is_an_alarm(service: Service) -> None:
+def test_lifts_of_windows_are_metrics_and_a_loss_is_an_alarm(service: Service) -> None:
     hour = WindowLift(
         window="hour", plays=900, played=0.2, baseline=0.3, low=-0.2, high=-0.05, error=0.02
     )
@@ -106,3 +104,55 @@ def test_lifts_of_windows_are_figures_and_a_loss_is_an_alarm(service: Service) -
     assert found["rbmle_notices|now-losing|alarm"] == 1
     (notice,) = service.notices
     assert "In the last hour a decision earned 0.200" in notice.text
+
+
+def test_any_worker_reads_the_sum_of_all() -> None:
+    with counters_file(3) as file:
+        workers = [WorkerCounters(file.fileno(), number, 3) for number in range(3)]
+        for number, counters in enumerate(workers):
+            counters.values("requests", "rank", "201")[0] += number + 1
+            counters.values("seconds", "rank")[WIDTH - 1] += 0.5
+        workers[1].values("requests", "rank", "409")[0] += 1
+        for counters in workers:
+            total = counters.total()
+            assert total["requests", "rank", "201"][0] == 6
+            assert total["requests", "rank", "409"][0] == 1
+            assert total["seconds", "rank"][-1] == 1.5
+
+
+def test_a_restarted_worker_continues_its_counters() -> None:
+    with counters_file(2) as file:
+        other = WorkerCounters(file.fileno(), 0, 2)
+        for _ in range(3):  # lives of the same worker
+            again = WorkerCounters(file.fileno(), 1, 2)
+            again.values("requests", "rank", "201")[0] += 5
+            again.values("commits")[0] += 1
+        assert other.total() == again.total()
+        assert other.total()["requests", "rank", "201"][0] == 15
+        assert other.total()["commits",][0] == 3
+
+
+def test_a_half_written_counter_name_is_overwritten() -> None:
+    with counters_file(1) as file:
+        counters = WorkerCounters(file.fileno())
+        counters._memory[1:30] = b"x" * 29  # all but the first byte of a name
+        assert counters.total() == {}
+        counters.values("pid")[0] = 7
+        assert list(counters.total()) == [("pid",)]
+
+
+def test_counters_beyond_the_page_are_dropped() -> None:
+    counters = WorkerCounters()
+    counters.values("x" * (NAME_BYTES + 1))[0] += 1
+    for number in range(ENTRIES + 10):
+        counters.values("requests", str(number))[0] += 1
+    assert len(counters.total()) == ENTRIES
+
+
+def test_a_worker_knows_whether_all_others_can_decide() -> None:
+    with counters_file(2) as file:
+        first, second = (WorkerCounters(file.fileno(), worker, 2) for worker in range(2))
+        before = first.others_are_warm
+        second.note_warm()
+        assert (before, first.others_are_warm, second.others_are_warm) == (False, True, False)
+    assert WorkerCounters().others_are_warm

@@ -6,10 +6,7 @@ from functools import partial
 
 import pytest
 
-from rbmle.service.log import (
-    DuplicateRequest,
-    LeaseLost,
-)
+from rbmle.service.log import DuplicateRequest, LeaseLost
 from rbmle.service.log.publications import Publications
 from tests.contract.log_disk import OnDisk
 from tests.contract.log_promises import raised, row

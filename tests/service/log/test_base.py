@@ -6,13 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rbmle.service.log import (
-    LogError,
-    Row,
-    open_log,
-)
+from rbmle.service.log import LogError, Row, open_log
+from rbmle.service.log.backend import EncodedRow
+from rbmle.service.log.base import mask_passwords
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.row_codec import EncodedRow
 from tests.contract.log_liars import LIARS, InMemory
 from tests.contract.log_promises import PROMISES, Place, Promise, row
 
@@ -54,3 +51,20 @@ def test_a_log_is_opened_by_its_address(tmp_path: Path, monkeypatch: pytest.Monk
     for url in ("mysql://host/log", "sqlite:", "sqlite://host/log"):
         with pytest.raises(ValueError, match="give"):
             open_log(url)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://me:secret@host/data", "postgresql://me:***@host/data"),
+        ("postgres://:secret@host", "postgres://:***@host"),
+        ("POSTGRESQL://me:se@cr:et@host", "POSTGRESQL://me:***@host"),
+        ("postgresql://host/x?user=me&password=secret&a=b", "postgresql://host/x?user=me&password=***&a=b"),
+        ('in URI: "postgresql://me:secret@[::1/x"', 'in URI: "postgresql://me:***@[::1/x"'),
+        ("postgresql://me@host:5432/data", "postgresql://me@host:5432/data"),
+        ("postgresql://host:5432/data", "postgresql://host:5432/data"),
+        ("rbmle-data/log.db", "rbmle-data/log.db"),
+    ],
+)  # fmt: skip
+def test_a_password_is_masked_and_nothing_else(text: str, shown: str) -> None:
+    assert mask_passwords(text) == shown

@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from rbmle.service import front_end
-from rbmle.service.configuration import ServiceConfiguration, Settle
+from rbmle.service.front import front_end
 from rbmle.service.http import metrics
 from rbmle.service.http.metrics import Metrics
-from rbmle.service.learning.checkpoints import check_newest
+from rbmle.service.learner.checkpoints import check_newest
+from rbmle.service.log import LOG_FILE, open_log
 from rbmle.service.log import clock as clocks
-from rbmle.service.log.base import Row
 from rbmle.service.log.clock import LogClockCheck, WallClock
-from rbmle.service.log.opening import LOG_FILE, open_log
-from rbmle.service.log.records import CLOCK, Ticked, encoded, kind_of
+from rbmle.service.log.records import CLOCK, Ticked, row_of
+from rbmle.service.settings import ServiceConfiguration, Settle
 from tests.services import offer, rank, running, small_start, wait_until
 
 START = 1_800_000_000_000  # milliseconds
@@ -129,7 +128,7 @@ def test_a_log_that_was_hit_learns_again_after_a_start(
         wait_until(lambda: service.fold.bandit is not None and service.fold.bandit.round == 1)
     ahead = clocks.clock.now() + 2 * DAY
     log = open_log(str(tmp_path / LOG_FILE))
-    log.append([Row(kind_of(Ticked()), CLOCK, None, ahead, encoded(Ticked()))])
+    log.append([row_of(Ticked(), CLOCK, ahead)])
     log.close()
     monkeypatch.setattr(clocks, "CONFIRM_SECONDS", 0.5)
     with running(start) as service:

@@ -8,22 +8,18 @@ from urllib.parse import quote
 
 import pytest
 
-from rbmle.service.log import (
-    DuplicateRequest,
-    LogRefused,
-    LogUnavailable,
-    open_log,
-)
-from rbmle.service.log.postgres import INSERT, PostgresLog
-from rbmle.service.log.postgres_publications import PostgresPublications
-from rbmle.service.log.postgres_server import (
+from rbmle.service.log import DuplicateRequest, LogRefused, LogUnavailable, open_log
+from rbmle.service.log.backend import encode_rows
+from rbmle.service.log.postgres import (
+    INSERT,
     LOCK,
     TABLES,
+    PostgresLog,
+    PostgresPublications,
     begin_appending,
     connect,
     connect_writer,
 )
-from rbmle.service.log.row_codec import encoded_rows
 from tests.contract.log_promises import raised, row
 from tests.contract.log_server import Losable, OnServer
 from tests.service.log.samples import (
@@ -116,6 +112,8 @@ def test_one_of_two_that_find_no_tables_makes_them(on_server: OnServer) -> None:
                 time.sleep(0.01)
             first.execute(TABLES)
         second.result(timeout=30).close()
+    with closing(on_server.open()) as log:
+        assert log.append([row("a")]) == 1
 
 
 def test_a_lease_on_a_schema_is_one_session_s(on_server: OnServer) -> None:
@@ -167,7 +165,7 @@ def test_no_row_is_seen_before_one_that_commits_late(on_server: OnServer) -> Non
     ):
         log.append([row("a")])
         assert begin_appending(slow) == 1
-        cells = [list(column) for column in zip(*encoded_rows(2, [row("late")]), strict=True)]
+        cells = [list(column) for column in zip(*encode_rows(2, [row("late")]), strict=True)]
         slow.execute(INSERT, cells)
         waiting = threads.submit(log.append, [row("b")])
         with pytest.raises(LogUnavailable) as refused:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rbmle.service.log import sqlite_file
+from rbmle.service.log import sqlite as sqlite_file
 from tests.contract.log_power_cut import Content, sectors, total
 
 SEEDS = range(40)  # `python -m tests.contract.log_power_cut` takes a thousand
@@ -26,7 +26,7 @@ def test_a_log_that_syncs_too_rarely_is_caught() -> None:
 def test_a_log_that_shows_what_a_killed_process_had_not_synced_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "settle", lambda connection: None)
+    monkeypatch.setattr(sqlite_file, "sync_readable", lambda connection: None)
     assert total(SEEDS, "FULL").lost > 0
 
 

@@ -12,15 +12,9 @@ import apsw
 import numpy as np
 import pytest
 
-from rbmle.service.log import (
-    LogDamaged,
-    LogRefused,
-    LogUnavailable,
-    open_log,
-)
+from rbmle.service.log import LogDamaged, LogRefused, LogUnavailable, open_log
 from rbmle.service.log.publications import FilePublications
-from rbmle.service.log.sqlite import SQLiteLog
-from rbmle.service.log.sqlite_file import check_format, make_private, make_tables
+from rbmle.service.log.sqlite import SQLiteLog, check_format, make_private, make_tables
 from tests.contract.log_disk import OnDisk
 from tests.contract.log_promises import raised, row
 from tests.service.log.samples import (

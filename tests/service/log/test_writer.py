@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from rbmle.service.log.base import Row
-from rbmle.service.log.errors import DuplicateRequest, LogUnavailable
+from rbmle.service.log.base import DuplicateRequest, LogUnavailable, Row
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.writer import Writer
+from rbmle.service.log.writer import Outage, Writer
 
 
 def row(event: str, request: str | None = None) -> Row:
@@ -106,3 +105,21 @@ def test_a_full_disk_is_said_once_and_so_is_its_end() -> None:
         ("info", "can write the log again"),
     ]
     assert lines[0]["why"] == "the disk is full"
+
+
+def test_an_outage_is_said_once_when_it_begins_and_once_when_it_is_over() -> None:
+    with capture_logs() as lines:
+        outage = Outage("write the log")
+        outage.note_success()
+        assert lines == []
+        for why in ("the disk is full", "the disk is still full", "the disk is full"):
+            outage.note_failure(why)
+        assert [(line["log_level"], line["event"], line["why"]) for line in lines] == [
+            ("error", "cannot write the log", "the disk is full")
+        ]
+        assert outage.failure is not None
+        outage.note_success()
+        outage.note_success()
+    assert [line["event"] for line in lines] == ["cannot write the log", "can write the log again"]
+    assert lines[1]["after_seconds"] >= 0
+    assert outage.failure is None

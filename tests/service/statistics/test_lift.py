@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from rbmle.evaluation.sequences import boundary
+from rbmle.service.statistics.estimates import Weight
 from rbmle.service.statistics.lift import MOST_WEIGHT, PRIOR, LiftSums, Means, RewardSums
-from rbmle.service.statistics.lift_intervals import SCALES, bound, lift_of, reward_interval
-from rbmle.service.statistics.weights import Weight
+from rbmle.service.statistics.lift_intervals import SCALES, lift_of, lower_bound, reward_interval
 
 
 def test_two_plays_by_hand() -> None:
@@ -57,9 +57,9 @@ def test_a_relative_lift_ends_where_the_difference_is_not_sure() -> None:
     assert found is not None
     assert found.is_relative
     grid = np.linspace(0.0, 3.0, 3_001)
-    sure = [bound(sums, 1.0, -(1 + ratio), 0.025) > 0 for ratio in grid]
+    sure = [lower_bound(sums, 1.0, -(1 + ratio), 0.025) > 0 for ratio in grid]
     assert found.low == pytest.approx(grid[sure.index(False)], abs=2e-3)
-    sure = [bound(sums, -1.0, 1 + ratio, 0.025) > 0 for ratio in grid]
+    sure = [lower_bound(sums, -1.0, 1 + ratio, 0.025) > 0 for ratio in grid]
     assert found.high == pytest.approx(grid[sure.index(True)], abs=2e-3)
     assert found.low < found.value < found.high
 
@@ -92,8 +92,8 @@ def test_intervals_cover_the_truth_at_all_times_at_once(chance: float) -> None:
         for number in range(1_500):
             play(sums, means, chance, 0.5, 0.3, rng)
             if number % 100 == 99:
-                low = bound(sums, 1.0, -1.0, 0.025)
-                high = -bound(sums, -1.0, 1.0, 0.025)
+                low = lower_bound(sums, 1.0, -1.0, 0.025)
+                high = -lower_bound(sums, -1.0, 1.0, 0.025)
                 truth = (1 - chance) * (0.5 - 0.3)
                 is_missed |= not low <= truth <= high
         misses += is_missed

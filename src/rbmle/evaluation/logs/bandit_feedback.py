@@ -7,10 +7,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from rbmle.evaluation.errors import LogFileError
 from rbmle.evaluation.logs.lines import objects
-from rbmle.evaluation.logs.reading import Reading
-from rbmle.evaluation.logs.table import SCHEMA, Log, TableLog
+from rbmle.evaluation.logs.table import SCHEMA, DecisionLog, LogReading, TableLog
+from rbmle.evaluation.results import LogFileError
 
 
 def from_bandit_feedback(feedback: Mapping[str, Any]) -> TableLog:
@@ -30,14 +29,16 @@ def from_bandit_feedback(feedback: Mapping[str, Any]) -> TableLog:
     position = feedback.get("position")
     if position is not None and np.any(np.asarray(position) != 0):
         raise LogFileError("`position` has several values, but logs with one position are read")
-    own = feedback.get("action_context")
-    plain = own is None or (np.shape(own) == (arms, arms) and np.array_equal(own, np.eye(arms)))
+    items = feedback.get("action_context")
+    plain = items is None or (
+        np.shape(items) == (arms, arms) and np.array_equal(items, np.eye(arms))
+    )
     encode = msgspec.json.Encoder().encode
     actions = encode(
         [
             {"id": str(arm)}
             if plain
-            else {"id": str(arm), "features": np.asarray(own)[arm].tolist()}
+            else {"id": str(arm), "features": np.asarray(items)[arm].tolist()}
             for arm in range(arms)
         ]
     ).decode()
@@ -63,11 +64,11 @@ def from_bandit_feedback(feedback: Mapping[str, Any]) -> TableLog:
     )
 
 
-def to_bandit_feedback(log: Log) -> dict[str, Any]:
+def to_bandit_feedback(log: DecisionLog) -> dict[str, Any]:
     """Return a log as `bandit_feedback`; contexts must be arrays of numbers, and all rounds have equal arms."""
     decode = msgspec.json.decode
     contexts, arms, rewards, chances, menus = [], [], [], [], set()
-    for batch in log.batches(Reading()):
+    for batch in log.batches(LogReading()):
         contexts += [decode(text) for text in batch.table["context"].to_pylist()]
         arms += batch.table["arm"].to_pylist()
         rewards.append(np.asarray(batch.table["reward"]))
@@ -77,11 +78,14 @@ def to_bandit_feedback(log: Log) -> dict[str, Any]:
         raise LogFileError(
             f"{log.name} has {len(menus)} different lists of actions, but bandit_feedback has one"
         )
-    offers = [one if isinstance(one, dict) else {"id": one} for one in decode(menus.pop())]
-    ids = [str(one["id"]) for one in offers]
-    features = [one.get("features") for one in offers]
+    offers = [
+        action if isinstance(action, dict) else {"id": action} for action in decode(menus.pop())
+    ]
+    ids = [str(action["id"]) for action in offers]
+    features = [action.get("features") for action in offers]
     has_own = all(
-        isinstance(own, list) and own and objects(own)[0] is not own[0] for own in features
+        isinstance(vector, list) and vector and objects(vector)[0] is not vector[0]
+        for vector in features
     )
     try:
         X = np.array(contexts, float)

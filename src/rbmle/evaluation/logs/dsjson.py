@@ -7,26 +7,26 @@ from typing import Any, BinaryIO
 import msgspec
 import pyarrow as pa
 
-from rbmle.evaluation.errors import LogFileError
 from rbmle.evaluation.logs.lines import Parsed, TextRow, distinct, do_fit, objects, rows_of
-from rbmle.evaluation.logs.reading import Reading
+from rbmle.evaluation.logs.table import LogReading
+from rbmle.evaluation.results import LogFileError
 
 SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them
 BARE = (SHARED, ACTION)  # features in these stand in no namespace of their own
 
 
-def parse_dsjson(lines: Iterable[bytes], reading: Reading) -> Parsed:
+def parse_dsjson(lines: Iterable[bytes], reading: LogReading) -> Parsed:
     """Yield the decisions of a file; lines without a label are counted, and left out."""
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            found = decode(line)
-            if "_label_cost" not in found or found.get("_skipLearn"):
+            decoded = decode(line)
+            if "_label_cost" not in decoded or decoded.get("_skipLearn"):
                 reading.unlabelled += 1
                 continue
-            row = _row(found, number)
+            row = _row(decoded, number)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             reading.fault(f"line {number}", f"it is no JSON object: {error}")
         except _Unclear as error:
@@ -40,7 +40,6 @@ class _Unclear(ValueError):
 
 
 def _row(line: dict[str, Any], number: int) -> TextRow:
-    """Return the decision of a line, or raise _Unclear."""
     features = line.get("c")
     if not isinstance(features, dict) or not isinstance(features.get("_multi"), list):
         raise _Unclear("it has no actions: c._multi, an array, is expected")
@@ -83,45 +82,45 @@ def _probabilities(
     """
     try:
         pairs = {place - 1: float(p) for place, p in zip(line["a"], line["p"], strict=True)}
-        found = [pairs[place] for place in range(actions)]
+        chances = [pairs[place] for place in range(actions)]
     except (KeyError, TypeError, ValueError):
         return None
-    return found if "VWState" in line and do_fit(found, found[chosen], propensity) else None
+    return chances if "VWState" in line and do_fit(chances, chances[chosen], propensity) else None
 
 
 def _id(action: Any, place: int) -> str:
     """Return the id of an action: its tag, or the one Personalizer writes, or its place."""
     if not isinstance(action, dict):
         raise _Unclear(f"action {place} is {action!r}, but an object is expected")
-    own = action.get(ID)
-    inner = own.get("id") if isinstance(own, dict) else None
+    features = action.get(ID)
+    inner = features.get("id") if isinstance(features, dict) else None
     return str(action.get("_tag") or inner or action.get("id") or place)
 
 
 def _flat(item: dict[str, Any]) -> list[dict[str, Any]]:
     """Return features of objects in each other as {namespace: {name: value}}, a list of such."""
-    found: list[dict[str, Any]] = []
-    _walk(item, "", found)
-    return found
+    parts: list[dict[str, Any]] = []
+    _walk(item, "", parts)
+    return parts
 
 
-def _walk(item: dict[str, Any], namespace: str, found: list[dict[str, Any]]) -> None:
+def _walk(item: dict[str, Any], namespace: str, parts: list[dict[str, Any]]) -> None:
     """Add what is in an object: its own features in its namespace, and then those of objects in it."""
-    own: dict[str, Any] = {}
+    features: dict[str, Any] = {}
     for name, value in item.items():
         match value:
             case _ if name.startswith("_") or (name == ID and isinstance(value, dict)):
                 continue
             case dict():
-                _walk(value, name, found)
+                _walk(value, name, parts)
             case [] | [dict(), *_]:
                 for part in value:
                     if isinstance(part, dict):
-                        _walk(part, name, found)
+                        _walk(part, name, parts)
             case _:
-                own[name] = value
-    if own:
-        found.append(own if not namespace or namespace in BARE else {namespace: own})
+                features[name] = value
+    if features:
+        parts.append(features if not namespace or namespace in BARE else {namespace: features})
 
 
 def _time(text: Any) -> datetime | None:
@@ -135,12 +134,16 @@ def _time(text: Any) -> datetime | None:
 
 def write_dsjson(batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
     """Write decisions as `vw --dsjson --cb_explore_adf` reads them, and return their number."""
-    encode, rows = msgspec.json.Encoder().encode, 0
-    for batch in batches:
-        for row in rows_of(batch):
-            file.write(encode(_line(row)) + b"\n")
-            rows += 1
-    return rows
+    return write_lines((_line(row) for batch in batches for row in rows_of(batch)), file)
+
+
+def write_lines(lines: Iterable[dict[str, Any]], file: BinaryIO) -> int:
+    """Write lines of DSJSON, and return their number."""
+    encode, count = msgspec.json.Encoder().encode, 0
+    for line in lines:
+        file.write(encode(line) + b"\n")
+        count += 1
+    return count
 
 
 def _line(row: TextRow) -> dict[str, Any]:
@@ -161,7 +164,8 @@ def _line(row: TextRow) -> dict[str, Any]:
         "EventId": row.event_id,
         "a": [place + 1 for place in (chosen, *others)],
         "c": features_of(
-            objects(row.context), [(one["id"], objects(one["features"])) for one in row.actions]
+            objects(row.context),
+            [(action["id"], objects(action["features"])) for action in row.actions],
         ),
         "p": [row.propensity, *(chances[place] for place in others)],
         **({} if row.probabilities is None else {"VWState": {"m": "N/A"}}),

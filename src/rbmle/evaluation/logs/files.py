@@ -1,9 +1,11 @@
 """Parquet and CSV: the table as it is."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO
+from tempfile import TemporaryFile
+from typing import IO, Any, BinaryIO
 
 import msgspec
 import numpy as np
@@ -12,16 +14,17 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from rbmle.evaluation.errors import LogFileError
-from rbmle.evaluation.logs.reading import Reading
 from rbmle.evaluation.logs.table import (
     BATCH,
     SCHEMA,
+    DecisionLog,
     LogBatch,
+    LogReading,
     check_columns,
-    conformed,
-    conformed_all,
+    conform,
+    conform_all,
 )
+from rbmle.evaluation.results import LogFileError
 
 OTHERS = ("final_reward", "slot_features")  # of the service's exports, which are read too
 CSV_BYTES = 2**22  # that are read at once; no row may be longer
@@ -43,12 +46,13 @@ class ParquetLog:
             raise LogFileError(f"{path} cannot be read as Parquet: {error}") from None
         check_columns(self._names, self.name)
 
-    def batches(self, reading: Reading, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
-        """Yield the rows of the file."""
+    def batches(
+        self, reading: LogReading, columns: Sequence[str] | None = None
+    ) -> Iterator[LogBatch]:
         wanted = SCHEMA.names if columns is None else list(columns)
         kept = [name for name in (*wanted, *OTHERS) if name in self._names]
         with pq.ParquetFile(self.path) as file:
-            yield from conformed_all(file.iter_batches(BATCH, columns=kept), reading, columns)
+            yield from conform_all(file.iter_batches(BATCH, columns=kept), reading, columns)
 
 
 class CSVLog:
@@ -57,31 +61,32 @@ class CSVLog:
     def __init__(self, path: Path) -> None:
         """Raise LogFileError for a file that is none, or has other columns."""
         self.path, self.name = path, str(path)
-        with self._opened(Reading(skips_bad=True)) as (reader, _):
+        with self._open(LogReading(skips_bad=True)) as (reader, _):
             self._names = reader.schema.names
         check_columns(self._names, self.name)
 
-    def batches(self, reading: Reading, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
-        """Yield the rows of the file."""
+    def batches(
+        self, reading: LogReading, columns: Sequence[str] | None = None
+    ) -> Iterator[LogBatch]:
         first = 0
-        with self._opened(reading) as (reader, bad):
+        with self._open(reading) as (reader, bad):
             for batch in reader:
                 if not len(batch):
                     continue
                 candidates = np.arange(first + 1, first + 1 + len(batch) + len(bad))
                 numbers = np.setdiff1d(candidates, bad)[: len(batch)]
                 first = int(numbers[-1])
-                yield conformed(batch, numbers, reading, columns)
+                yield conform(batch, numbers, reading, columns)
 
     @contextmanager
-    def _opened(self, reading: Reading) -> Iterator[tuple[Any, list[int]]]:
+    def _open(self, reading: LogReading) -> Iterator[tuple[Any, list[int]]]:
         """Yield what reads the file, and a list that gets the numbers of rows that are no rows."""
         bad: list[int] = []
 
-        def refused(row: Any) -> str:
+        def refuse_row(row: Any) -> str:
             bad.append(row.number - 1)  # the line of names is counted
             if reading.skips_bad:
-                reading.fault(f"row {row.number - 1}", _miscounted(row))
+                reading.fault(f"row {row.number - 1}", _describe_miscount(row))
                 return "skip"
             return "error"
 
@@ -90,7 +95,7 @@ class CSVLog:
                 self.path,
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=CSV_BYTES),
                 parse_options=pa_csv.ParseOptions(
-                    newlines_in_values=True, invalid_row_handler=refused
+                    newlines_in_values=True, invalid_row_handler=refuse_row
                 ),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=dict.fromkeys((*SCHEMA.names, *OTHERS), pa.string()),
@@ -105,16 +110,76 @@ class CSVLog:
             raise LogFileError(f"{self.path} cannot be read as CSV: {why}") from None
 
 
-def _miscounted(row: Any) -> str:
+def _describe_miscount(row: Any) -> str:
     return f"it has {row.actual_columns} columns, but {row.expected_columns} are expected"
 
 
-def write_parquet(batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
+class SpooledLog:
+    """A log that is slow to read, such as text: the first reading keeps some columns in a temporary file.
+
+    Later readings come from there. What was noticed in the first one is noticed again in the same places.
+    """
+
+    def __init__(self, log: DecisionLog, columns: Sequence[str]) -> None:
+        self.name, self._log, self._columns = log.name, log, list(columns)
+        self._file: IO[bytes] = TemporaryFile()  # noqa: SIM115
+        self._noticed: list[LogReading] = []  # before each batch, and at the end
+        self._is_whole, self._unit = False, "row"
+
+    def __enter__(self) -> "SpooledLog":
+        """Return the log."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Delete the temporary file."""
+        self._file.close()
+
+    def batches(
+        self, reading: LogReading, columns: Sequence[str] | None = None
+    ) -> Iterator[LogBatch]:
+        wanted = self._columns if columns is None else list(columns)
+        for batch in self._read_again(reading) if self._is_whole else self._read_first(reading):
+            yield batch._replace(table=batch.table.select(wanted))
+
+    def _read_first(self, reading: LogReading) -> Iterator[LogBatch]:
+        self._file.seek(0)
+        self._noticed = []
+        noticed = LogReading(skips_bad=reading.skips_bad)
+        with ExitStack() as stack:
+            writer = None
+            for batch in chain(self._log.batches(noticed, self._columns), (None,)):
+                self._noticed.append(noticed.take())
+                reading.add(self._noticed[-1])
+                if batch is not None:
+                    table = batch.table.append_column(_NUMBER, pa.array(batch.numbers))
+                    if writer is None:
+                        stream = pa.ipc.new_stream(self._file, table.schema, options=_OPTIONS)
+                        writer, self._unit = stack.enter_context(stream), batch.unit
+                    writer.write_batch(table)
+                    yield batch
+        self._is_whole = True
+
+    def _read_again(self, reading: LogReading) -> Iterator[LogBatch]:
+        self._file.seek(0)
+        tables = pa.ipc.open_stream(self._file) if len(self._noticed) > 1 else ()
+        for noticed, table in zip_longest(self._noticed, tables):
+            reading.add(noticed)
+            if table is not None:
+                yield LogBatch(table, table[_NUMBER].to_numpy(), self._unit)
+
+
+_NUMBER = "number"  # a column of temporary files
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def write_parquet(
+    batches: Iterable[pa.RecordBatch | pa.Table], file: BinaryIO, schema: pa.Schema = SCHEMA
+) -> int:
     """Write the table as Parquet, and return the number of rows."""
     rows = 0
-    with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for batch in batches:
-            writer.write_batch(batch)
+            writer.write(batch)
             rows += len(batch)
     return rows
 
@@ -133,8 +198,8 @@ def write_csv(batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
 
 
 def _json(lists: pa.Array) -> pa.Array:
-    """Return a column of lists as JSON."""
     texts = [
-        None if one is None else msgspec.json.encode(one).decode() for one in lists.to_pylist()
+        None if values is None else msgspec.json.encode(values).decode()
+        for values in lists.to_pylist()
     ]
     return pa.array(texts, pa.string())

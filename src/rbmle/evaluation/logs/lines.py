@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from rbmle.evaluation.logs.reading import Reading
-from rbmle.evaluation.logs.table import SCHEMA, LogBatch
+from rbmle.evaluation.logs.table import SCHEMA, LogBatch, LogReading
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 ROWS = 2_048  # of a batch: rows of text may be long
@@ -38,13 +37,14 @@ Parsed = Iterator[tuple[int, TextRow]]  # the number of a line, and what it says
 class TextLog:
     """A file of lines, perhaps compressed, read by a function of its format."""
 
-    def __init__(self, path: Path, parse: Callable[[Iterable[bytes], Reading], Parsed]) -> None:
+    def __init__(self, path: Path, parse: Callable[[Iterable[bytes], LogReading], Parsed]) -> None:
         self.path, self.name, self._parse = path, str(path), parse
 
-    def batches(self, reading: Reading, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
-        """Yield the decisions of the file."""
+    def batches(
+        self, reading: LogReading, columns: Sequence[str] | None = None
+    ) -> Iterator[LogBatch]:
         kept: list[tuple[int, TextRow]] = []
-        with opened(self.path) as file:
+        with open_file(self.path) as file:
             for item in self._parse(file, reading):
                 kept.append(item)
                 if len(kept) == ROWS:
@@ -54,8 +54,7 @@ class TextLog:
             yield _batch(kept, columns)
 
 
-def opened(path: Path) -> BinaryIO:
-    """Return a file to read, uncompressed."""
+def open_file(path: Path) -> BinaryIO:
     return OPENERS.get(path.suffix, open)(path, "rb")
 
 
@@ -84,17 +83,19 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[TextRow]:
     """Yield the rows of a table, with the actions that were eligible."""
     for row in batch.to_pylist():
         actions = [
-            {"id": one, "features": []}
-            if isinstance(one, str)
-            else {"id": str(one["id"]), "features": one.get("features") or []}
-            for one in msgspec.json.decode(row["actions"])
+            {"id": action, "features": []}
+            if isinstance(action, str)
+            else {"id": str(action["id"]), "features": action.get("features") or []}
+            for action in msgspec.json.decode(row["actions"])
         ]
         eligible, chances = row.get("eligible"), row.get("probabilities")
-        some = [one for one in actions if eligible is None or one["id"] in eligible]
+        some = [action for action in actions if eligible is None or action["id"] in eligible]
         if chances is not None:
-            order = eligible or [one["id"] for one in actions]
+            order = eligible or [action["id"] for action in actions]
             by_id = dict(zip(order, chances, strict=False))
-            chances = [by_id[one["id"]] for one in some] if len(by_id) == len(chances) else None
+            chances = (
+                [by_id[action["id"]] for action in some] if len(by_id) == len(chances) else None
+            )
         yield TextRow(
             event_id=row["event_id"],
             time=row["time"],
@@ -141,12 +142,12 @@ def distinct(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ['a', 'b', 'a#2']
     """
     seen: Counter[str] = Counter()
-    found = []
+    renamed = []
     for action in actions:
         id = action["id"]
         seen[id] += 1
-        found.append(action if seen[id] == 1 else {**action, "id": f"{id}#{seen[id]}"})
-    return found
+        renamed.append(action if seen[id] == 1 else {**action, "id": f"{id}#{seen[id]}"})
+    return renamed
 
 
 def _batch(kept: list[tuple[int, TextRow]], columns: Sequence[str] | None) -> LogBatch:

@@ -1,6 +1,7 @@
-"""The one table of logged decisions that every format is read into and written from."""
+"""The one table of logged decisions, which every format is read into and written from."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -9,8 +10,43 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int
 
-from rbmle.evaluation.errors import LogFileError
-from rbmle.evaluation.logs.reading import Reading
+from rbmle.evaluation.results import LogFileError
+
+SHOWN = 20  # messages that are kept; the rest are counted
+
+
+@dataclass(slots=True, kw_only=True)
+class LogReading:
+    """How bad rows are met, and how many there were so far."""
+
+    skips_bad: bool = False
+    bad: int = 0
+    messages: list[str] = field(default_factory=list)  # of the first bad rows
+    unlabelled: int = 0  # rows whose decision was never shown, or was dropped
+    unrewarded: int = 0  # rows without a reward, which got the default one
+
+    def fault(self, place: str, why: str) -> None:
+        """Count a bad row, or raise LogFileError if bad rows are not to be skipped."""
+        message = f"{place}: {why}"
+        if not self.skips_bad:
+            raise LogFileError(
+                f"{message}; mend the log, or leave bad rows out with --skip-bad (skips_bad=True)"
+            )
+        self.add(LogReading(bad=1, messages=[message]))
+
+    def add(self, more: "LogReading") -> None:
+        self.bad += more.bad
+        self.unlabelled += more.unlabelled
+        self.unrewarded += more.unrewarded
+        self.messages += more.messages[: max(0, SHOWN - len(self.messages))]
+
+    def take(self) -> "LogReading":
+        """Return what was noticed so far, and begin again."""
+        taken = replace(self)
+        self.bad = self.unlabelled = self.unrewarded = 0
+        self.messages = []
+        return taken
+
 
 TIME = pa.timestamp("ms", tz="UTC")
 SCHEMA = pa.schema(
@@ -41,7 +77,7 @@ class LogBatch(NamedTuple):
     unit: str = "row"  # what is counted: rows or lines
 
 
-class Log(Protocol):
+class DecisionLog(Protocol):
     """Logged decisions that can be read again and again, a batch at a time."""
 
     @property
@@ -49,7 +85,9 @@ class Log(Protocol):
         """Return how messages call it."""
         ...
 
-    def batches(self, reading: Reading, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
+    def batches(
+        self, reading: LogReading, columns: Sequence[str] | None = None
+    ) -> Iterator[LogBatch]:
         """Yield all rows in their order, with all columns of SCHEMA or those that are named."""
         ...
 
@@ -57,20 +95,21 @@ class Log(Protocol):
 class TableLog:
     """A table in memory: a pyarrow Table, a data frame or a dictionary of columns."""
 
-    def __init__(self, given: Any, name: str = "the table") -> None:
+    def __init__(self, table: Any, name: str = "the table") -> None:
         """Raise LogFileError for columns that are missing."""
-        if isinstance(given, pa.Table | pa.RecordBatch):
-            self._table = pa.table(given) if isinstance(given, pa.RecordBatch) else given
-        elif hasattr(given, "columns"):
-            self._table = pa.Table.from_pandas(given, preserve_index=False)
+        if isinstance(table, pa.Table | pa.RecordBatch):
+            self._table = pa.table(table) if isinstance(table, pa.RecordBatch) else table
+        elif hasattr(table, "columns"):
+            self._table = pa.Table.from_pandas(table, preserve_index=False)
         else:
-            self._table = pa.table(given)
+            self._table = pa.table(table)
         self.name = name
         check_columns(self._table.column_names, name)
 
-    def batches(self, reading: Reading, columns: Sequence[str] | None = None) -> Iterator[LogBatch]:
-        """Yield the rows of the table."""
-        yield from conformed_all(self._table.to_batches(max_chunksize=BATCH), reading, columns)
+    def batches(
+        self, reading: LogReading, columns: Sequence[str] | None = None
+    ) -> Iterator[LogBatch]:
+        yield from conform_all(self._table.to_batches(max_chunksize=BATCH), reading, columns)
 
 
 def check_columns(names: Sequence[str], name: str) -> None:
@@ -83,9 +122,9 @@ def check_columns(names: Sequence[str], name: str) -> None:
         )
 
 
-def conformed_all(
+def conform_all(
     batches: Iterator[pa.RecordBatch] | Sequence[pa.RecordBatch],
-    reading: Reading,
+    reading: LogReading,
     columns: Sequence[str] | None,
 ) -> Iterator[LogBatch]:
     """Yield record batches, of any types that can be read, as SCHEMA has them."""
@@ -93,48 +132,46 @@ def conformed_all(
     for batch in batches:
         numbers = np.arange(first + 1, first + 1 + len(batch))
         first += len(batch)
-        yield conformed(batch, numbers, reading, columns)
+        yield conform(batch, numbers, reading, columns)
 
 
-def conformed(
-    given: pa.RecordBatch,
+def conform(
+    batch: pa.RecordBatch,
     numbers: Int[np.ndarray, " rows"],
-    reading: Reading,
+    reading: LogReading,
     columns: Sequence[str] | None = None,
 ) -> LogBatch:
-    """Return a record batch as SCHEMA has it; rows that tell nothing are left out, bad ones are told.
+    """Return a record batch as SCHEMA has it; rows without information are left out, bad ones are reported.
 
     In exports of the service, `final_reward` is what counts, the default reward among it; where it is
     null, the decision was never shown, or let go. `slot_features` are part of the context.
     """
-    names = given.schema.names
-    is_good = np.ones(len(given), bool)
-    found: dict[str, pa.Array] = {}
-    for field in SCHEMA:
-        if columns is not None and field.name not in columns:
+    names = batch.schema.names
+    is_good = np.ones(len(batch), bool)
+    columns_read: dict[str, pa.Array] = {}
+    for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True):
+        if columns is not None and name not in columns:
             continue
-        if field.name not in names:
-            missing = pa.nulls(len(given), field.type)
-            is_id = field.name == "event_id"
-            found[field.name] = pc.cast(pa.array(numbers), pa.string()) if is_id else missing
+        if name not in names:
+            missing = pa.nulls(len(batch), kind)
+            is_id = name == "event_id"
+            columns_read[name] = pc.cast(pa.array(numbers), pa.string()) if is_id else missing
             continue
-        column, faults = _cast(given[field.name], field.type)
+        columns_read[name], faults = _cast(batch[name], kind)
         for row, value in faults:
             if is_good[row]:
-                reading.fault(
-                    f"row {numbers[row]}", f"the {field.name} is {value!r}, {_EXPECTED[field.type]}"
-                )
+                why = f"the {name} is {value!r}, {_EXPECTED[kind]}"
+                reading.fault(f"row {numbers[row]}", why)
                 is_good[row] = False
-        found[field.name] = column
-    if "final_reward" in names and "reward" in found:
-        final = pc.cast(given["final_reward"], pa.float64())
-        found["reward"] = pc.coalesce(found["reward"], final)
-        is_told = np.asarray(pc.is_valid(found["reward"]))
+    if "final_reward" in names and "reward" in columns_read:
+        final = pc.cast(batch["final_reward"], pa.float64())
+        columns_read["reward"] = pc.coalesce(columns_read["reward"], final)
+        is_told = np.asarray(pc.is_valid(columns_read["reward"]))
         reading.unlabelled += int((is_good & ~is_told).sum())
         is_good &= is_told
-    if "slot_features" in names and "context" in found:
-        found["context"] = _with_slots(found["context"], given["slot_features"])
-    table = pa.record_batch(found)
+    if "slot_features" in names and "context" in columns_read:
+        columns_read["context"] = _with_slots(columns_read["context"], batch["slot_features"])
+    table = pa.record_batch(columns_read)
     if not is_good.all():
         table, numbers = table.filter(pa.array(is_good)), numbers[is_good]
     return LogBatch(table, numbers)
@@ -151,7 +188,7 @@ Fault = tuple[int, Any]  # a place, and the value there
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, list[Fault]]:
-    """Return a column of another type, null where that cannot be, and what stood there."""
+    """Return a column of another type, null where that fails, and the values that failed."""
     if column.type == kind:
         return column, []
     try:
@@ -172,21 +209,18 @@ def _cast(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, list[Fault]]:
 
 
 def _ids(value: Any) -> list[str]:
-    """Return a list of ids, given as one or as JSON."""
-    found = msgspec.json.decode(value) if isinstance(value, str) else value
-    if not isinstance(found, list):
+    ids = msgspec.json.decode(value) if isinstance(value, str) else value
+    if not isinstance(ids, list):
         raise ValueError
-    return [str(id) for id in found]
+    return [str(id) for id in ids]
 
 
 def _numbers(value: Any) -> list[float]:
-    """Return a list of numbers, given as one or as JSON."""
-    found = msgspec.json.decode(value) if isinstance(value, str) else value
-    return [float(number) for number in found]
+    numbers = msgspec.json.decode(value) if isinstance(value, str) else value
+    return [float(number) for number in numbers]
 
 
 def _text(value: Any) -> str:
-    """Return a text as it is, and other values as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -204,11 +238,10 @@ def _with_slots(context: pa.Array, slots: pa.Array) -> pa.Array:
     if pc.all(pc.equal(pc.fill_null(slots, "[]"), "[]")).as_py():
         return context
     pairs = zip(context.to_pylist(), slots.to_pylist(), strict=True)
-    return pa.array([_joined(one, other) for one, other in pairs], pa.string())
+    return pa.array([_join_arrays(text, slot) for text, slot in pairs], pa.string())
 
 
-def _joined(context: str | None, slot: str | None) -> str | None:
-    """Return two JSON arrays as one."""
+def _join_arrays(context: str | None, slot: str | None) -> str | None:
     if context is None or slot is None or slot == "[]":
         return context
     if context == "[]":

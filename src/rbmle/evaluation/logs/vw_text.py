@@ -6,14 +6,14 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from rbmle.evaluation.errors import LogFileError
 from rbmle.evaluation.logs.lines import Parsed, TextRow, distinct, objects, rows_of
-from rbmle.evaluation.logs.reading import Reading
+from rbmle.evaluation.logs.table import LogReading
+from rbmle.evaluation.results import LogFileError
 
 _UNWRITABLE = re.compile(r"[\s:|]")  # which separate, and cannot be part of a name
 
 
-def parse_vw_text(lines: Iterable[bytes], reading: Reading) -> Parsed:
+def parse_vw_text(lines: Iterable[bytes], reading: LogReading) -> Parsed:
     """Yield the decisions of a file; those without a label are counted, and left out."""
     for number, block in _blocks(lines):
         try:
@@ -78,7 +78,6 @@ def _is_tagged(head: str, words: list[str]) -> bool:
 
 
 def _label(text: str) -> list[float]:
-    """Return action, cost and probability."""
     try:
         action, cost, probability = map(float, text.split(":"))
     except ValueError:
@@ -94,24 +93,24 @@ def _features(text: str) -> list[dict[str, Any]]:
     >>> _features("user age:31 NL |colour=red")
     [{'user': {'age': 31.0, 'NL': True}}, {'colour=red': {}}]
     """
-    found: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     for part in text.split("|"):
         words = part.split()
         if not words:
             continue
         namespace = "" if part[:1].isspace() else words.pop(0).partition(":")[0]
-        own: dict[str, Any] = {}
+        features: dict[str, Any] = {}
         for word in words:
             name, colon, value = word.partition(":")
             key, equals, category = name.partition("=")
             if colon:
-                own[name] = _number(name, value)
+                features[name] = _number(name, value)
             elif equals:
-                own[key] = category
+                features[key] = category
             else:
-                own[name] = True
-        found.append({namespace: own} if namespace else own)
-    return found
+                features[name] = True
+        parts.append({namespace: features} if namespace else features)
+    return parts
 
 
 def _number(name: str, text: str) -> float:
@@ -126,13 +125,12 @@ def write_vw_text(batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
     rows = 0
     for batch in batches:
         for row in rows_of(batch):
-            file.write(_written(row).encode())
+            file.write(_decision_lines(row).encode())
             rows += 1
     return rows
 
 
-def _written(row: TextRow) -> str:
-    """Return the lines of a decision."""
+def _decision_lines(row: TextRow) -> str:
     if row.propensity is None:
         raise LogFileError(
             f"event {row.event_id} has no propensity, which the label of --cb_explore_adf needs; write "
@@ -147,13 +145,12 @@ def _written(row: TextRow) -> str:
 
 
 def _bars(features: Any) -> str:
-    """Return features with a bar before each namespace."""
     parts = []
     for item in objects(features):
         bare = {name: value for name, value in item.items() if not isinstance(value, dict)}
         spaces = {name: value for name, value in item.items() if isinstance(value, dict)}
-        for namespace, own in {"": bare, **spaces}.items():
-            words = [word for name, value in own.items() for word in _words(name, value)]
+        for namespace, members in {"": bare, **spaces}.items():
+            words = [word for name, value in members.items() for word in _words(name, value)]
             if words and not namespace.startswith("_"):
                 parts.append(" ".join([f"|{_name(namespace)}", *words]))
     return " ".join(parts) or "|"
@@ -175,5 +172,4 @@ def _words(name: str, value: Any) -> Iterator[str]:
 
 
 def _name(text: str) -> str:
-    """Return a name without what separates names."""
     return _UNWRITABLE.sub("_", text)

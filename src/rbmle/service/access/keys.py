@@ -1,7 +1,7 @@
-"""Keys of clients: two for each scope, so that one serves while the other is changed.
+"""API keys: two for each scope, so that one can be rotated while clients use the other.
 
-A key that is given at the start stands for the primary admin key, and all others are derived from it. So
-services that are given the same key share all keys, wherever their files are.
+If the service is started with a key (RBMLE_KEY), that is the primary admin key, and the others are derived from
+it: services that are started with the same key share all keys, wherever their files are.
 """
 
 import base64
@@ -25,22 +25,22 @@ from rbmle.core.files import written_whole
 KEYS_FILE = "keys.json"  # in the folder of a service
 SHORTEST_KEY = 16
 _OWNER_ONLY = 0o600
-_KEY = re.compile(r"[!-~]+")  # what a header can carry
+_KEY = re.compile(r"[!-~]+")  # what fits in a header
 
 
 class KeysError(RBMLEError, ValueError):
-    """Keys that cannot be read, or that anyone could read or guess."""
+    """The keys cannot be read, or others could read or guess them."""
 
 
 class Scope(Enum):
     """What a key allows."""
 
-    READ = "read"  # to look at status, configuration, model and dashboard
-    DECIDE = "decide"  # to rank, reward and activate
-    ADMIN = "admin"  # both, and to change everything
+    READ = "read"  # status, configuration, model and dashboard
+    DECIDE = "decide"  # rank, reward and activate
+    ADMIN = "admin"  # both, and all changes
 
     def covers(self, needed: "Scope") -> bool:
-        """Return whether a key of this scope may do what needs that one."""
+        """Return whether a key of this scope suffices where another one is needed."""
         return self is needed or self is Scope.ADMIN
 
 
@@ -53,7 +53,7 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPair:
-    """The two keys of a scope; it does not show them."""
+    """The two keys of a scope; its repr does not show them."""
 
     primary: str = field(repr=False)
     secondary: str = field(repr=False)
@@ -65,28 +65,26 @@ class Keys:
 
     admin: KeyPair
     read: KeyPair
-    decide: KeyPair | None = None  # None: the file is older than this scope, and cannot be written
-    given: str = field(
-        default="", repr=False
-    )  # what the key that was given can be recognised by; it is in no file
-    derived: tuple[str, ...] = ()  # the places of keys that are derived from it, as "read.primary"
+    decide: KeyPair | None = None  # None: a read-only file from before there was this scope
+    given: str = field(default="", repr=False)  # fingerprint of the key of the start, if any
+    derived: tuple[str, ...] = ()  # names of keys derived from it, as "read.primary"
 
-    def key(self, scope: Scope, place: Place | None = None, given: str | None = None) -> str:
-        """Return a key that the service takes, or raise KeysError; `given` is the one that it may know.
+    def key(self, scope: Scope, place: Place | None = None, first: str | None = None) -> str:
+        """Return a key that the service accepts, or raise KeysError; `first` may be the key of its start.
 
-        Without a place, it is the secondary one where the primary one is given and not known.
+        Without a place, return the primary key, or the secondary one where the primary one is not known.
         """
         if scope not in self.pairs:
             raise KeysError(
                 f"there are no {scope.value} keys yet; start the service, which makes them"
             )
         is_given = bool(self.given) and scope is Scope.ADMIN and place is not Place.SECONDARY
-        if is_given and given is not None and fingerprint(given) == self.given:
-            return given
+        if is_given and first is not None and fingerprint(first) == self.given:
+            return first
         if is_given and place is Place.PRIMARY:
             raise KeysError(
-                "the primary admin key was given at the start and is in no file; set the same RBMLE_KEY here, "
-                "or take the secondary one"
+                "the service was started with its primary admin key, which is not in the file; set the same "
+                "RBMLE_KEY here, or use the secondary key"
             )
         if place is None:
             place = Place.SECONDARY if is_given else Place.PRIMARY
@@ -94,164 +92,147 @@ class Keys:
 
     @property
     def pairs(self) -> dict[Scope, KeyPair]:
-        """Return the keys by scope."""
+        """The keys by scope."""
         pairs = {Scope.READ: self.read, Scope.DECIDE: self.decide, Scope.ADMIN: self.admin}
         return {scope: pair for scope, pair in pairs.items() if pair is not None}
 
     def scopes(self) -> dict[bytes, Scope]:
-        """Return what each key allows, by its digest: the time of a look tells nothing of a key."""
+        """Return the scope of each key by digest, so that the time of a lookup says nothing about a key."""
         return {
             _digest(key): scope
             for scope, pair in self.pairs.items()
             for key in (pair.primary, pair.secondary)
         }
 
-    def rotated(self, scope: Scope, place: Place) -> "Keys":
-        """Return keys of which one is new."""
-        pair = self.pairs.get(scope) or _fresh_pair()
-        others = tuple(name for name in self.derived if name != _name(scope, place))
-        pairs = self.pairs | {scope: replace(pair, **{place.value: _fresh()})}
-        return _keys(pairs, self.given, others)
+    def with_new(self, scope: Scope, place: Place) -> "Keys":
+        """Return the same keys with a new one in this place."""
+        pair = self.pairs.get(scope) or _new_pair()
+        derived = tuple(name for name in self.derived if name != _name(scope, place))
+        return self._with({scope: replace(pair, **{place.value: _new_key()})}, self.given, derived)
 
-    def completed(self, given: str | None) -> "Keys":
-        """Return keys of all scopes, of which those that are derived are derived from the key that is given."""
-        if given is None:
-            return replace(self, given="", decide=self.decide or _fresh_pair())
+    def complete(self, first: str | None) -> "Keys":
+        """Return keys of all scopes, where those that are derived are derived from the first key."""
+        if first is None:
+            return replace(self, given="", decide=self.decide or _new_pair())
         derived = self.derived
         if self.decide is None:
             derived += tuple(_name(Scope.DECIDE, place) for place in Place)
-        mark = fingerprint(given)
-        if (self.given, self.derived) == (mark, derived):
+        if (self.given, self.derived) == (fingerprint(first), derived):
             return self
-        pairs = {scope: self.pairs.get(scope) or _fresh_pair() for scope in Scope}
-        for (scope, place), key in _derived(given).items():
+        pairs = {scope: self.pairs.get(scope) or _new_pair() for scope in Scope}
+        for (scope, place), key in _derive(first).items():
             if _name(scope, place) in derived:
                 pairs[scope] = replace(pairs[scope], **{place.value: key})
-        return _keys(pairs, mark, derived)
+        return self._with(pairs, fingerprint(first), derived)
 
-
-def _keys(pairs: Mapping[Scope, KeyPair], given: str, derived: tuple[str, ...]) -> Keys:
-    return Keys(
-        admin=pairs[Scope.ADMIN],
-        read=pairs[Scope.READ],
-        decide=pairs.get(Scope.DECIDE),
-        given=given,
-        derived=derived,
-    )
+    def _with(self, pairs: Mapping[Scope, KeyPair], mark: str, derived: tuple[str, ...]) -> "Keys":
+        changed = {scope.value: pair for scope, pair in pairs.items()}
+        return replace(self, given=mark, derived=derived, **changed)
 
 
 class KeyRing:
-    """The keys in a file; what is written to it holds from the next request on.
+    """The keys in a file; changes of the file hold from the next request on.
 
-    A first key that is given stands before the primary admin key of the file, which is then no key, and in a
-    new file all others are derived from it.
+    A first key replaces the primary admin key of the file. In a new file, all other keys are derived from it.
     """
 
     def __init__(self, path: Path, first: str | None = None) -> None:
         if first is not None:
             _check(first, "the first key")
-        self._path = path
+        self.path = path
         self._first = first
         self._stamp: tuple[int, int, int] | None = None
         if not path.exists():
             save_keys(path, make_keys(first))
-        elif (found := load_keys(path)) != (completed := found.completed(first)):
-            with suppress(OSError):  # a file that nobody may write has the keys that it has
-                save_keys(path, completed)
+        elif (known := load_keys(path)) != (complete := known.complete(first)):
+            with suppress(OSError):  # a read-only file keeps the keys that it has
+                save_keys(path, complete)
         self._read()
 
     def __repr__(self) -> str:
-        """Return where the keys are, and not what they are."""
-        return f"KeyRing({str(self._path)!r})"
-
-    @property
-    def path(self) -> Path:
-        """Return the file."""
-        return self._path
+        return f"KeyRing({str(self.path)!r})"
 
     def scope_of(self, presented: str) -> Scope | None:
-        """Return what a key allows now; None for nothing."""
+        """Return the scope of a key; None if it is not one of ours."""
         self._refresh()
         return self._scopes.get(_digest(presented))
 
     def digests(self, needed: Scope) -> list[bytes]:
-        """Return the digests of all keys that allow something now, for signatures made with a key."""
+        """Return the digests of all keys with a scope, to check what was signed with a key."""
         self._refresh()
         return [digest for digest, scope in self._scopes.items() if scope.covers(needed)]
 
     @property
     def keys(self) -> Keys:
-        """Return the keys as they are in the file; while it cannot be read, as they were.
-
-        A file that is deleted or spoilt locks nobody out, and lets nobody in.
-        """
+        """The keys of the file, or while it is missing or damaged, the last ones that were read."""
         self._refresh()
         return self._keys
 
     def rotate(self, scope: Scope, place: Place) -> Keys:
-        """Make one key new, in the file first, and return all."""
-        rotate(self._path, scope, place)
+        """Replace one key by a new one in the file, and return all keys."""
+        rotate(self.path, scope, place)
         self._read()
         return self._keys
 
     def _refresh(self) -> None:
         """Read the file again if it has changed."""
         with suppress(OSError, KeysError):
-            if _stamp(self._path) != self._stamp:
+            if _stamp(self.path) != self._stamp:
                 self._read()
 
     def _read(self) -> None:
-        stamp = _stamp(self._path)
-        keys = load_keys(self._path)
+        stamp = _stamp(self.path)
+        keys = load_keys(self.path)
         self._stamp = stamp
         if self._first is not None:
             keys = replace(keys, admin=replace(keys.admin, primary=self._first))
         self._keys, self._scopes = keys, keys.scopes()
 
 
-def make_keys(given: str | None = None) -> Keys:
-    """Return new keys. Unlike all other randomness, nobody can make these again, unless a key is given."""
-    keys = Keys(admin=_fresh_pair(), read=_fresh_pair(), decide=_fresh_pair())
-    if given is None:
+def make_keys(first: str | None = None) -> Keys:
+    """Return new random keys, or reproducible ones that are derived from a first key."""
+    keys = Keys(admin=_new_pair(), read=_new_pair(), decide=_new_pair())
+    if first is None:
         return keys
     places = [_name(scope, place) for scope in Scope for place in Place]
     places.remove(_name(Scope.ADMIN, Place.PRIMARY))
-    return replace(keys, derived=tuple(places)).completed(given)
+    return replace(keys, derived=tuple(places)).complete(first)
 
 
 def rotate(path: Path, scope: Scope, place: Place) -> Keys:
-    """Make one key new in a file, and return all; a service that runs follows at once."""
+    """Replace one key by a new one in a file, and return all keys; a running service follows at once."""
     before = load_keys(path)
     if before.given and (scope, place) == (Scope.ADMIN, Place.PRIMARY):
         raise KeysError(
-            "the primary admin key was given at the start; give another one there, or rotate the secondary"
+            "the primary admin key was given at the start of the service; start it with another one, or rotate "
+            "the secondary key"
         )
-    after = before.rotated(scope, place)
+    after = before.with_new(scope, place)
     save_keys(path, after)
     return after
 
 
 def save_keys(path: Path, keys: Keys) -> None:
-    """Write keys, whole or not at all, for their owner's eyes."""
+    """Write keys to a file that only its owner can read, completely or not at all."""
     with written_whole(path, mode=_OWNER_ONLY) as file:
         file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
 
 
 def load_keys(path: Path) -> Keys:
-    """Return the keys in a file, or raise a KeysError that says why they are none."""
+    """Return the keys in a file; raise KeysError if it is damaged, or others can read it."""
     with open(path, "rb") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         if mode & ~_OWNER_ONLY:
             raise KeysError(
                 f"{path} can be read by others (its mode is {mode:o}); "
-                f"say chmod 600 {path}, and rotate the keys"
+                f"run chmod 600 {path}, and rotate the keys"
             )
         text = file.read()
     try:
         keys = msgspec.json.decode(text, type=Keys)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise KeysError(
-            f"{path} has no keys that can be read; delete it, and new ones are made at the next start"
+            f"{path} has no keys that can be read; delete it, and the next start makes new ones"
         ) from None
     for scope, pair in keys.pairs.items():
         _check(pair.primary, f"the primary {scope.value} key in {path}")
@@ -259,39 +240,35 @@ def load_keys(path: Path) -> Keys:
     return keys
 
 
-def fingerprint(given: str) -> str:
-    """Return what a key that was given is recognised by; it tells the key to nobody who cannot guess it."""
-    return hashlib.sha256(b"rbmle first key " + given.encode()).hexdigest()
+def fingerprint(key: str) -> str:
+    """Return a digest that identifies a key without revealing it."""
+    return hashlib.sha256(b"rbmle first key " + key.encode()).hexdigest()
 
 
-def _derived(given: str) -> dict[tuple[Scope, Place], str]:
-    """Return the keys that are derived from one, slowly: who has one of them cannot guess that one."""
-    secret = hashlib.scrypt(given.encode(), salt=b"rbmle keys", n=2**14, r=8, p=1)
-    return {
-        (scope, place): base64.urlsafe_b64encode(
-            hmac.digest(secret, _name(scope, place).encode(), "sha256")
-        )
-        .rstrip(b"=")
-        .decode()
-        for scope in Scope
-        for place in Place
-    }
+def _derive(first: str) -> dict[tuple[Scope, Place], str]:
+    """Derive all keys from one, slowly, so that it cannot be guessed from a derived key."""
+    secret = hashlib.scrypt(first.encode(), salt=b"rbmle keys", n=2**14, r=8, p=1)
+    keys = {}
+    for scope in Scope:
+        for place in Place:
+            digest = hmac.digest(secret, _name(scope, place).encode(), "sha256")
+            keys[scope, place] = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    return keys
 
 
 def _name(scope: Scope, place: Place) -> str:
     return f"{scope.value}.{place.value}"
 
 
-def _fresh_pair() -> KeyPair:
-    return KeyPair(primary=_fresh(), secondary=_fresh())
+def _new_pair() -> KeyPair:
+    return KeyPair(primary=_new_key(), secondary=_new_key())
 
 
-def _fresh() -> str:
+def _new_key() -> str:
     return secrets.token_urlsafe(32)
 
 
 def _digest(key: str) -> bytes:
-    """Return what is compared: as long for a short key as for a long one."""
     return hashlib.sha256(key.encode(errors="surrogatepass")).digest()
 
 
@@ -304,5 +281,5 @@ def _check(key: str, what: str) -> None:
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    found = os.stat(path)
-    return found.st_mtime_ns, found.st_ino, found.st_size
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_ino, status.st_size

@@ -1,53 +1,151 @@
-"""A request and its reply as values, and the promise that a dialect keeps: route, decode, encode."""
+"""Requests and replies of the API as values, and what a dialect has: endpoints, and the wording of refusals."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from enum import Enum
 
 from msgspec import Struct
 
+from rbmle.core.errors import RBMLEError
 from rbmle.service.access.keys import Scope
-from rbmle.service.api.faults import Fault, Refusal
 from rbmle.service.api.operations import Operations
-from rbmle.service.api.paths import match, segments
-from rbmle.service.deciding.requests import ActivateRequest, RankAnswer, RankRequest, RewardRequest
+from rbmle.service.front.requests import ActivateRequest, RankAnswer, RankRequest, RewardRequest
 
 JSON = b"application/json"
 BYTES = b"application/octet-stream"
 MOST_BYTES = 2**20  # of a body
 
+
+class Fault(Enum):
+    """What can go wrong with any request; the value is the HTTP status."""
+
+    MALFORMED = 400
+    UNAUTHORIZED = 401
+    FORBIDDEN = 403
+    NOT_FOUND = 404
+    METHOD_NOT_ALLOWED = 405
+    TIMEOUT = 408
+    CONFLICT = 409
+    TOO_LARGE = 413
+    THROTTLED = 429
+    INTERNAL = 500
+    NOT_IMPLEMENTED = 501
+    UNAVAILABLE = 503
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a request is refused, with the codes of its dialect."""
+
+    status: int
+    code: str
+    message: str
+    target: str | None = None  # the invalid part of the request; None: all of it
+    allow: tuple[str, ...] = ()  # the methods of the path, if it does not have this one
+    retry_after: int | None = None  # seconds; None: a retry would be refused as well
+
+
+class RefusedError(RBMLEError):
+    """Refuses a request."""
+
+    def __init__(self, problem: Refusal) -> None:
+        self.problem = problem
+        super().__init__(problem.message)
+
+
+class BodyNotReceivedError(RBMLEError):
+    """A body did not arrive completely."""
+
+
+class TooLargeError(BodyNotReceivedError):
+    """A body is over the limit: TooLargeError(limit)."""
+
+    def __str__(self) -> str:
+        return f"the body is larger than {self.args[0]:,} bytes; send fewer or shorter features"
+
+
+class TooSlowError(BodyNotReceivedError):
+    """A body did not arrive in time."""
+
+
+class GoneError(BodyNotReceivedError):
+    """The client disconnected before its body arrived."""
+
+
 Headers = tuple[tuple[bytes, bytes], ...]
 Decoded = RankRequest | RewardRequest | ActivateRequest
-Decode = Callable[[str, bytes], Decoded]  # given the id in the path, and the body
+Decode = Callable[[str, bytes], Decoded]  # from the id in the path, and the body
 Encode = Callable[[RankAnswer], bytes]
-Operate = Callable[
-    [Operations, str, bytes], Awaitable[bytes]
-]  # and the id in the path, and the body
-Segments = Sequence[str]
-EndpointTable = Mapping[tuple[str, ...], Mapping[str, "Endpoint"]]  # by pattern and method
+Operate = Callable[[Operations, str, bytes], Awaitable[bytes]]  # with the id, and the body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One call of the API: a rank, reward or activation, which is decoded, or an operation."""
+
+    name: str  # in metrics
+    scope: Scope  # that a key needs
+    status: int = 200  # of success
+    most_bytes: int = MOST_BYTES  # of a body
+    kind: bytes = JSON  # the media type of a reply
+    decode: Decode | None = None  # None: it is an operation
+    unpack: Decode | None = None  # like `decode`, without checking features; None: it has none
+    encode: Encode | None = None  # None: the reply has no body
+    operate: Operate | None = None  # None: it is decoded
+
+
+EndpointTable = Mapping[tuple[str, ...], Mapping[str, Endpoint]]  # by pattern and method
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """A wire format: its endpoints, and how it words refusals."""
+
+    request_header: bytes  # with the idempotency key
+    checks_rewards: bool  # refuse rewards that their event cannot have
+    endpoints: EndpointTable
+    fault: Callable[[Fault, str], Refusal]
+    refuse: Callable[[Refusal], "Reply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the method and the path of a request lead."""
+
+    dialect: Dialect
+    endpoint: Endpoint
+    id: str = ""  # empty if the path has none
+    problem: Refusal | None = None  # why it leads nowhere
+
+    def decode(self, body: bytes, *, is_strict: bool) -> Decoded | None:
+        """Return a rank, reward or activate request, or raise; None for an operation.
+
+        If `is_strict`, features are checked too, and RefusedError names the invalid part.
+        """
+        endpoint = self.endpoint
+        decode = endpoint.decode if is_strict else endpoint.unpack or endpoint.decode
+        return None if decode is None else decode(self.id, body)
+
+    def encode(self, answer: RankAnswer | None) -> "Reply":
+        """Return the reply of success to a decoded request; only a rank has an answer."""
+        encode = self.endpoint.encode
+        if answer is None or encode is None:
+            return Reply(self.endpoint.status)
+        return Reply(self.endpoint.status, encode(answer))
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """An HTTP request, whoever received it."""
+    """A request of the API, without what its route already says."""
 
-    method: str
-    path: bytes  # percent-encoded, as it was sent
-    query: bytes
-    headers: dict[bytes, bytes]  # names are in lower case; of equal ones the last counts
+    route: Route
+    headers: dict[bytes, bytes]  # by lower-case name; of repeated ones the last
     address: str  # of the client
     repeated: tuple[bytes, ...] = ()  # names of headers that were sent more than once
     body: bytes = b""
 
 
-def repeated_headers(sent: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
-    """Return the names of headers that were sent more than once."""
-    names = [name for name, _ in sent]
-    if len(set(names)) == len(names):
-        return ()
-    return tuple(sorted({name for name in names if names.count(name) > 1}))
-
-
 class Reply(Struct, frozen=True):
-    """What an HTTP response says."""
+    """An HTTP response."""
 
     status: int
     body: bytes = b""
@@ -58,19 +156,12 @@ class Reply(Struct, frozen=True):
 ReplyTo = Callable[[Reply], None]  # is called once, in the loop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """One thing that can be asked: a rank, reward or activation, which is decoded, or an operation."""
-
-    name: str  # in metrics
-    scope: Scope  # that a key needs
-    status: int = 200  # of success
-    most_bytes: int = MOST_BYTES  # of a body
-    kind: bytes = JSON  # the media type of a reply
-    decode: Decode | None = None  # None: it is an operation
-    unpack: Decode | None = None  # as `decode`, but does not look at features; None: there are none
-    encode: Encode | None = None  # None: the reply has no body
-    operate: Operate | None = None  # None: it is decoded
+def repeated_headers(headers: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
+    """Return the names of headers that were sent more than once."""
+    names = [name for name, _ in headers]
+    if len(set(names)) == len(names):
+        return ()
+    return tuple(sorted({name for name in names if names.count(name) > 1}))
 
 
 def deciding(
@@ -98,72 +189,9 @@ def changing(
 
 
 def table_of(endpoints: Mapping[str, Endpoint]) -> EndpointTable:
-    """Return endpoints by pattern and method, given as `GET events/{id}`."""
+    """Return endpoints by pattern and method, from keys such as `GET events/{id}`."""
     table: dict[tuple[str, ...], dict[str, Endpoint]] = {}
     for place, endpoint in endpoints.items():
         method, pattern = place.split(" ")
         table.setdefault(tuple(pattern.split("/")), {})[method] = endpoint
     return table
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """What a request asks for, by its method and path."""
-
-    endpoint: Endpoint
-    id: str = ""  # empty: the path has none
-
-    def decode(self, body: bytes, *, is_strict: bool) -> Decoded | None:
-        """Return a rank, reward or activate request, or raise; None for an operation.
-
-        If it `is_strict`, features are checked too, and RefusedError names the part that is wrong.
-        """
-        endpoint = self.endpoint
-        decode = endpoint.decode if is_strict else endpoint.unpack or endpoint.decode
-        return None if decode is None else decode(self.id, body)
-
-    def encode(self, answer: RankAnswer | None) -> Reply:
-        """Return the reply of success to a decoded request; only a rank request has an answer."""
-        encode = self.endpoint.encode
-        if answer is None or encode is None:
-            return Reply(self.endpoint.status)
-        return Reply(self.endpoint.status, encode(answer))
-
-    async def operate(self, operations: Operations, body: bytes) -> Reply:
-        """Do an operation, and return the reply of success, or raise."""
-        endpoint = self.endpoint
-        assert endpoint.operate is not None
-        done = await endpoint.operate(operations, self.id, body)
-        return Reply(endpoint.status, done, kind=endpoint.kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """A wire format: where its endpoints are, and how it words a refusal.
-
-    `table` takes the parts of a path and the query, and returns endpoints and the rest of the path.
-    """
-
-    request_header: bytes  # whose value is the same when a client sends a request again
-    checks_rewards: bool  # refuse those that their event cannot have
-    table: Callable[[Segments, bytes], tuple[EndpointTable, Segments] | Refusal]
-    fault: Callable[[Fault, str], Refusal]  # what can go wrong whatever is asked
-    refuse: Callable[[Refusal, bytes], Reply]  # given a problem and the path
-
-    def route(self, method: str, path: bytes, query: bytes) -> Route | Refusal:
-        """Return what is asked, or why that cannot be."""
-        parts = segments(path)
-        if parts is None:
-            return self.fault(Fault.MALFORMED, "the path is not valid UTF-8; encode ids as UTF-8")
-        found = self.table(parts, query)
-        if isinstance(found, Refusal):
-            return found
-        matched = match(*found)
-        if matched is None:
-            return self.fault(Fault.NOT_FOUND, f"there is no resource at /{'/'.join(parts)}")
-        methods, id = matched
-        if method not in methods:
-            allow = tuple(sorted(methods))
-            message = f"{method} is not allowed here; allowed are {', '.join(allow)}"
-            return replace(self.fault(Fault.METHOD_NOT_ALLOWED, message), allow=allow)
-        return Route(methods[method], id)

@@ -1,4 +1,4 @@
-"""From the thread that commits to the loop that replies: one wake-up for all that one transaction stored."""
+"""Commits: the writer's thread stores rows, and wakes the event loop once for each transaction."""
 
 import asyncio
 import time
@@ -7,16 +7,15 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 
-from rbmle.service.log.base import Row
-from rbmle.service.log.errors import LogUnavailable
+from rbmle.service.log.base import LogUnavailable, Row
 from rbmle.service.log.writer import Writer
 
-Outcome = int | BaseException  # the seq of what was stored, or why nothing was
+Outcome = int | BaseException  # the seq of the row, or why it was not stored
 Then = Callable[[Outcome], None]  # is called once, in the loop
 
 
 class Commit:
-    """Something that is being stored; the writer tells it, in its own thread, how that ended."""
+    """A row that is being stored; the writer calls its setters in its own thread."""
 
     __slots__ = ("_commits", "then")
 
@@ -25,65 +24,64 @@ class Commit:
         self.then: Then | None = then  # None: it was called
 
     def set_result(self, first: int) -> None:
-        """Take the seq of what was stored."""
-        self._commits.arrive(self, first)
+        """Accept the seq of the row."""
+        self._commits.finish(self, first)
 
     def set_exception(self, error: BaseException | None) -> None:
-        """Take why it was not stored."""
+        """Accept why the row was not stored."""
         assert error is not None
-        self._commits.arrive(self, error)
+        self._commits.finish(self, error)
 
 
 class Commits:
-    """What is being stored and awaited in one loop, each for a limited time."""
+    """Waits in one loop, each time for a limited time, until rows are stored."""
 
     def __init__(self, writer: Writer, seconds: float) -> None:
-        """Make it in the loop; what takes longer than `seconds` ends with LogUnavailable."""
+        """Create it in the loop; a commit that takes longer than `seconds` ends with LogUnavailable."""
         self.seconds = seconds
         self._writer = writer
         self._loop = asyncio.get_running_loop()
-        self._arrived: deque[tuple[Commit, Outcome]] = deque()
+        self._finished: deque[tuple[Commit, Outcome]] = deque()
         self._is_woken = False
         self._deadlines: deque[tuple[float, Commit]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def append(self, row: Row, then: Then) -> None:
         """Store a row, then call `then`."""
-        self._writer.submit([row], self._awaited(then))
+        self._writer.submit([row], self._begin(then))
 
     async def wait(self, stored: "Future[int]") -> int:
-        """Return the seq of what another call stores, or raise why it is not stored."""
+        """Return the seq of a row that is being stored elsewhere, or raise why it is not stored."""
         future: asyncio.Future[int] = self._loop.create_future()
-        commit = self._awaited(lambda outcome: _resolve(future, outcome))
+        commit = self._begin(lambda outcome: _resolve(future, outcome))
         stored.add_done_callback(
-            lambda done: self.arrive(commit, done.exception() or done.result())
+            lambda done: self.finish(commit, done.exception() or done.result())
         )
         return await future
 
-    def arrive(self, commit: Commit, outcome: Outcome) -> None:
-        """Pass an outcome to the loop; in any thread."""
-        self._arrived.append((commit, outcome))
+    def finish(self, commit: Commit, outcome: Outcome) -> None:
+        """Pass an outcome to the loop; callable from any thread."""
+        self._finished.append((commit, outcome))
         if not self._is_woken:
             self._is_woken = True
             with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
                 self._loop.call_soon_threadsafe(self._deliver)
 
-    def _awaited(self, then: Then) -> Commit:
+    def _begin(self, then: Then) -> Commit:
         commit = Commit(self, then)
-        # The loop's own clock stands still while one of its turns lasts.
+        # The loop's own clock does not advance during one turn of the loop.
         self._deadlines.append((time.monotonic() + self.seconds, commit))
         if self._timer is None:
             self._timer = self._loop.call_later(self.seconds, self._expire)
         return commit
 
     def _deliver(self) -> None:
-        """Pass on all that arrived."""
         self._is_woken = False
-        while self._arrived:
-            self._end(*self._arrived.popleft())
+        while self._finished:
+            self._end(*self._finished.popleft())
 
     def _end(self, commit: Commit, outcome: Outcome) -> None:
-        """Pass an outcome on, unless one was before; an error harms no other commit."""
+        """Call `then` unless it was called; an error in it harms no other commit."""
         then, commit.then = commit.then, None
         if then is None:
             return
@@ -95,22 +93,20 @@ class Commits:
             )
 
     def _expire(self) -> None:
-        """End what was not stored in time."""
+        """End the commits whose deadline is over."""
         self._deliver()
         now = time.monotonic()
         while self._deadlines and (self._deadlines[0][0] <= now or not self._deadlines[0][1].then):
-            self._end(self._deadlines.popleft()[1], self._late())
+            late = LogUnavailable(
+                f"the log did not answer within {self.seconds:g} s; send the same request again",
+                may_be_stored=True,
+                is_public=True,
+            )
+            self._end(self._deadlines.popleft()[1], late)
         self._timer = None
         if self._deadlines:
             seconds = max(0.0, self._deadlines[0][0] - time.monotonic())
             self._timer = self._loop.call_later(seconds, self._expire)
-
-    def _late(self) -> LogUnavailable:
-        return LogUnavailable(
-            f"the log did not answer within {self.seconds:g} s; send the same request again",
-            may_be_stored=True,
-            is_public=True,
-        )
 
 
 def _resolve(future: "asyncio.Future[int]", outcome: Outcome) -> None:

@@ -1,29 +1,29 @@
-"""An overview in the words of the page: made here alone, for the first page and for each message."""
+"""The texts and tables of the dashboard, for the page itself and for each message of its stream."""
 
 import msgspec
 
 from rbmle.service.dashboard import words
 from rbmle.service.dashboard.headline import headline
-from rbmle.service.dashboard.lifts import Lifts, lifts_of
 from rbmle.service.dashboard.overview import Overview
-from rbmle.service.notices import Level, Notice
-from rbmle.service.statistics import BINS, StatisticsSummary
-from rbmle.service.statistics.estimates import Comparison, Estimate
+from rbmle.service.notices import Level
+from rbmle.service.statistics.estimates import Comparison, MeanEstimate
+from rbmle.service.statistics.lift import RewardSums
+from rbmle.service.statistics.lift_intervals import LAST, reward_interval
 from rbmle.service.statistics.ranges import RANGES
-from rbmle.service.statistics.recent import LAST
-from rbmle.service.statistics.timeline import WINDOW, Point
+from rbmle.service.statistics.summary import WINDOW, Point, StatisticsSummary
+from rbmle.service.statistics.tally import BINS
 
 ALL = "all"  # the range of all time
-FIRST_ACTIONS = 10  # that are shown at once
-MARGIN = 0.06  # of the range of intervals, left free on both sides
+FIRST_ACTIONS = 10  # that are shown before the others are expanded
+MARGIN = 0.06  # share of the axis of intervals that stays free on each side
 
 
 class TableCell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One cell of a table; numbers are percents of its width."""
+    """A cell of a table; the numbers are percentages of its width."""
 
     text: str = ""
     note: str = ""  # below the text
-    tone: str = ""  # whose colour it has
+    tone: str = ""  # its colour
     bar: float | None = None
     span: tuple[float, float, float] | None = None  # low, value and high of an interval
 
@@ -32,42 +32,45 @@ TableRows = list[list[TableCell]]
 
 
 class Banner(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice as the page shows it."""
+    """A notice on the page."""
 
     tone: str  # bad, warn or plain
     title: str
     text: str
-    since: str  # empty: not known
+    since: str  # empty if not known
 
 
 TONES: dict[Level, str] = {"alarm": "bad", "warning": "warn", "info": "plain"}
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent to the page: the overview, and what is written where."""
+    """A message to the page: the contents of its elements."""
 
     range: str  # one of RANGES, two dates, or ALL
-    overview: Overview
+    time: int  # in milliseconds
+    points: list[Point]  # of the charts
+    bucket_minutes: int  # of each point
     texts: dict[str, str]
     tables: dict[str, TableRows]
-    flags: dict[str, bool]  # what is to be seen
+    flags: dict[str, bool]  # which parts are visible
     notices: list[Banner]
     tone: str  # of the verdict
     bars: list[float]  # heights of the histogram, in percent
-    marks: list[int]  # when the model started again, in milliseconds
+    marks: list[int]  # times of drift alarms, in milliseconds
 
 
 def view(overview: Overview, range: str = ALL) -> View:
-    """Return what the page shows of a range of time."""
+    """Return what the page shows of a period."""
     overview = overview.within(range)
-    summary = overview.summary
-    lifts = lifts_of(summary)
-    head = headline(overview, lifts, is_all_time=range == ALL)
-    actions = _actions(summary, lifts)
+    summary, points = overview.report.summary, overview.points
+    head = headline(overview, is_all_time=range == ALL)
+    actions = _action_rows(summary)
     highest = max(summary.propensities, default=0) or 1
     return View(
         range=range,
-        overview=overview,
+        time=overview.time,
+        points=points,
+        bucket_minutes=overview.bucket_minutes,
         texts={
             "headline": head.text,
             "verdict": head.verdict,
@@ -75,20 +78,20 @@ def view(overview: Overview, range: str = ALL) -> View:
             "why": head.why,
             "why_title": head.why_title,
             "dates": overview.dates,
+            "mode": overview.configuration.learning_mode.value,
             **_cards(overview),
-            **_service(overview),
             **_captions(overview, range),
         },
         tables={
-            "estimates": _estimates(summary),
+            "estimates": _estimate_rows(summary),
             "actions": actions[:FIRST_ACTIONS],
             "more_actions": actions[FIRST_ACTIONS:],
-            "propensities": _propensities(summary),
-            "rewards": _rewards(overview, is_all_time=range == ALL),
-            "learning": _learning(overview),
-            "service": _running(overview),
-            "requests": _kinds(overview.requests, "No request yet"),
-            "errors": _kinds(overview.errors, "None"),
+            "propensities": _propensity_rows(summary),
+            "rewards": _reward_rows(overview, is_all_time=range == ALL),
+            "learning": _learning_rows(overview),
+            "service": _service_rows(overview),
+            "requests": _count_rows(overview.requests, "No request yet"),
+            "errors": _count_rows(overview.errors, "None"),
         },
         flags={
             "is_empty": not overview.is_begun,
@@ -97,105 +100,95 @@ def view(overview: Overview, range: str = ALL) -> View:
             "has_reason": bool(head.why),
             "is_log_broken": overview.log_unavailable_since is not None,
         },
-        notices=[_banner(notice) for notice in overview.notices],
+        notices=[
+            Banner(
+                tone=TONES[notice.level],
+                title=notice.title,
+                text=notice.text,
+                since="" if notice.since is None else f"Since {words.clock(notice.since)}.",
+            )
+            for notice in overview.notices
+        ],
         tone=head.tone,
-        marks=[time for time in overview.reset_times if _is_drawn(time, overview.points)],
+        marks=[time for time in overview.report.reset_times if points and points[0].time <= time],
         bars=[100 * count / highest for count in summary.propensities],
     )
 
 
-def _is_drawn(time: int, points: list[Point]) -> bool:
-    return bool(points) and points[0].time <= time
-
-
-def _banner(notice: Notice) -> Banner:
-    since = "" if notice.since is None else f"Since {words.clock(notice.since)}."
-    return Banner(tone=TONES[notice.level], title=notice.title, text=notice.text, since=since)
-
-
 def _cards(overview: Overview) -> dict[str, str]:
-    summary = overview.summary
-    is_learning_from_others = summary.agreement is not None
-    return {
-        "played": words.value(summary.played.snips),
-        "played_note": _within(summary.played.snips),
-        "baseline": words.value(summary.baseline.snips),
-        "baseline_note": _within(summary.baseline.snips),
-        "uniform": words.value(summary.uniform.snips),
-        "uniform_note": _within(summary.uniform.snips),
+    summary = overview.report.summary
+    agreement = (
+        ""
+        if summary.agreement is None
+        else f"; model and baseline agree in {words.percent(summary.agreement)}"
+    )
+    texts = {
         "decisions": words.count(summary.decisions),
         "decisions_note": f"{words.count(summary.decided_in_minute)} in the last minute; "
-        f"{words.count(overview.pending)} pending",
+        f"{words.count(overview.report.pending)} pending",
         "exploration": words.percent(summary.exploration_rate),
-        "exploration_note": f"set to {words.percent(overview.exploration)}"
-        + (
-            f"; model and baseline agree in {words.percent(summary.agreement)}"
-            if is_learning_from_others
-            else ""
-        ),
+        "exploration_note": f"set to {words.percent(overview.configuration.exploration)}{agreement}",
     }
-
-
-def _within(estimate: Estimate) -> str:
-    return ("95 %: " if estimate.has_interval else "") + words.interval(estimate)
-
-
-def _service(overview: Overview) -> dict[str, str]:
-    since = overview.log_unavailable_since
-    return {
-        "mode": overview.learning_mode,
-        "version": overview.version,
-        "log_since": "" if since is None else words.clock(since),
-        "log_problem": overview.log_problem,
-    }
+    for name, comparison in (
+        ("played", summary.played),
+        ("baseline", summary.baseline),
+        ("uniform", summary.uniform),
+    ):
+        estimate = comparison.snips
+        texts[name] = words.value(estimate)
+        texts[f"{name}_note"] = ("95 %: " if estimate.has_interval else "") + words.interval(
+            estimate
+        )
+    return texts
 
 
 def _captions(overview: Overview, range: str) -> dict[str, str]:
-    summary = overview.summary
-    low, high = _range(summary)
-    more = len(summary.actions) - FIRST_ACTIONS
+    summary, since = overview.report.summary, overview.log_unavailable_since
+    low, high = _axis(summary)
+    more = max(len(summary.actions) - FIRST_ACTIONS, 0)
     return {
+        "log_since": "" if since is None else words.clock(since),
+        "log_problem": overview.log_problem,
         "range_low": words.number(low),
         "range_high": words.number(high),
         "window": words.duration(60 * WINDOW * overview.bucket_minutes),
-        "when": _when(range),
-        "more_actions": f"{words.counted(max(more, 0), 'more action')}",
-        "others": f"{words.counted(summary.others, 'play')} of other actions"
+        "when": _period(range),
+        "more_actions": words.count_of(more, "more action"),
+        "others": f"{words.count_of(summary.others, 'play')} of other actions"
         if summary.others
         else "",
     }
 
 
-def _when(range: str) -> str:
-    """Return of which time the numbers are."""
+def _period(range: str) -> str:
     if range == ALL:
         return "Since the start"
     if range not in RANGES:
-        return "In these days"
+        return "On these days"
     return f"In {LAST.get(range, 'the last 30 days')}"
 
 
-def _estimates(summary: StatisticsSummary) -> TableRows:
-    """Return a row for what was played, and for each policy that it is compared with."""
-    low, high = _range(summary)
+def _estimate_rows(summary: StatisticsSummary) -> TableRows:
+    """Return a row for the service itself, and for each policy that it is compared with."""
+    low, high = _axis(summary)
     return [
         [
-            TableCell(text=name, note=_worth(found), tone=tone),
-            TableCell(span=_span(found.snips, low, high), tone=tone),
-            TableCell(text=words.value(found.snips), note=words.interval(found.snips)),
-            TableCell(text=words.value(found.ips), note=words.interval(found.ips)),
+            TableCell(text=name, note=_weight(comparison), tone=tone),
+            TableCell(span=_span(comparison.snips, low, high), tone=tone),
+            TableCell(text=words.value(comparison.snips), note=words.interval(comparison.snips)),
+            TableCell(text=words.value(comparison.ips), note=words.interval(comparison.ips)),
         ]
-        for name, tone, found in _compared(summary)
+        for name, tone, comparison in _comparisons(summary)
     ]
 
 
-def _compared(summary: StatisticsSummary) -> list[tuple[str, str, Comparison]]:
+def _comparisons(summary: StatisticsSummary) -> list[tuple[str, str, Comparison]]:
     rows = [
         ("As played", "played", summary.played),
         ("Baseline action", "baseline", summary.baseline),
         ("Uniform play", "uniform", summary.uniform),
     ]
-    if 0 < summary.policy.coverage < 1:  # else it decided all of them, or none
+    if 0 < summary.policy.coverage < 1:  # else it decided all plays, or none
         rows += [
             ("Policy, where it decided", "played", summary.policy),
             ("Baseline, in the same plays", "baseline", summary.policy_baseline),
@@ -203,28 +196,28 @@ def _compared(summary: StatisticsSummary) -> list[tuple[str, str, Comparison]]:
     return rows
 
 
-def _worth(found: Comparison) -> str:
-    """Return how many plays tell of a policy."""
-    worth = f"worth {words.counted(round(found.effective), 'play')}"
-    if not 0 < found.coverage < 1:
-        return worth
-    return f"{worth}, from {words.percent(found.coverage)} of all plays; the others say nothing about it"
+def _weight(comparison: Comparison) -> str:
+    """Return the effective sample size of an estimate."""
+    plays = f"{words.count_of(round(comparison.effective), 'effective play')}"
+    if not 0 < comparison.coverage < 1:
+        return plays
+    return f"{plays}, from the {words.percent(comparison.coverage)} of plays that say something about it"
 
 
-def _range(summary: StatisticsSummary) -> tuple[float, float]:
-    """Return the ends of the axis on which intervals are drawn."""
-    seen = [
+def _axis(summary: StatisticsSummary) -> tuple[float, float]:
+    """Return the ends of the axis of the intervals."""
+    ends = [
         end
-        for _, _, found in _compared(summary)
-        for end in (found.snips.low, found.snips.value, found.snips.high)
+        for _, _, comparison in _comparisons(summary)
+        for end in (comparison.snips.low, comparison.snips.value, comparison.snips.high)
         if end is not None
     ] or [0.0, 1.0]
-    low, high = min(seen), max(seen)
+    low, high = min(ends), max(ends)
     margin = MARGIN * (high - low) or 0.5
     return low - margin, high + margin
 
 
-def _span(estimate: Estimate, low: float, high: float) -> tuple[float, float, float] | None:
+def _span(estimate: MeanEstimate, low: float, high: float) -> tuple[float, float, float] | None:
     if estimate.value is None:
         return None
     ends = (estimate.low, estimate.value, estimate.high)
@@ -234,8 +227,8 @@ def _span(estimate: Estimate, low: float, high: float) -> tuple[float, float, fl
     return first, middle, last
 
 
-def points(overview: Overview) -> TableRows:
-    """Return the numbers of the charts; messages leave them out, as the script can write them."""
+def point_rows(points: list[Point]) -> TableRows:
+    """Return the numbers of the charts; messages leave them out, because the script can write them."""
     return [
         [
             TableCell(text=words.clock(point.time)),
@@ -245,11 +238,11 @@ def points(overview: Overview) -> TableRows:
             ),
             TableCell(text=words.count(point.decided)),
         ]
-        for point in reversed(overview.points)
+        for point in reversed(points)
     ]
 
 
-def _actions(summary: StatisticsSummary, lifts: Lifts) -> TableRows:
+def _action_rows(summary: StatisticsSummary) -> TableRows:
     counts = [action.count for action in summary.actions]
     most, plays = max(counts, default=0) or 1, sum(counts) + summary.others
     return [
@@ -258,16 +251,25 @@ def _actions(summary: StatisticsSummary, lifts: Lifts) -> TableRows:
             TableCell(bar=100 * action.count / most),
             TableCell(
                 text=words.count(action.count),
-                note=f"up to {words.count(action.excess)} too many" if action.excess else "",
+                note=f"at most {words.count(action.excess)} too many" if action.excess else "",
             ),
             TableCell(text=words.percent(action.count / plays)),
-            TableCell(text=mean, note=interval),
+            _reward_cell(action.rewards),
         ]
-        for action, (mean, interval) in zip(summary.actions, lifts.actions, strict=True)
+        for action in summary.actions
     ]
 
 
-def _propensities(summary: StatisticsSummary) -> TableRows:
+def _reward_cell(rewards: RewardSums) -> TableCell:
+    """Return the mean reward of an action, and its confidence sequence."""
+    if not rewards.plays:
+        return TableCell(text=words.NONE)
+    ends = reward_interval(rewards)
+    interval = "" if ends is None else f"{words.number(ends[0])} to {words.number(ends[1])}"
+    return TableCell(text=words.number(rewards.reward / rewards.plays), note=interval)
+
+
+def _propensity_rows(summary: StatisticsSummary) -> TableRows:
     return [
         [
             TableCell(text=f"{place / BINS:.2f} to {(place + 1) / BINS:.2f}"),
@@ -277,22 +279,26 @@ def _propensities(summary: StatisticsSummary) -> TableRows:
     ]
 
 
-def _rewards(overview: Overview, is_all_time: bool) -> TableRows:
-    """Return what became of rewards; of a part of the time, what is counted by time."""
-    counts, summary = overview.counts, overview.summary
+def _reward_rows(overview: Overview, is_all_time: bool) -> TableRows:
+    """Return what became of rewards; for a part of the time, only what is counted by time."""
+    counts, summary = overview.report.counts, overview.report.summary
     joined = counts.joined if is_all_time else summary.joined
     defaulted = counts.defaulted if is_all_time else summary.settled - summary.joined
     rows = [
-        ("Joined", "plays settled with a reward that was sent", joined),
-        ("Defaulted", "plays settled with the default: none came in time", defaulted),
-        ("Pending", "events that are not settled now, and count nowhere", overview.pending),
+        ("Joined", "plays with a reward from the client", joined),
+        ("Defaulted", "plays with the default reward, because none arrived in time", defaulted),
+        (
+            "Pending",
+            "events that still wait for their reward, and do not count yet",
+            overview.report.pending,
+        ),
     ]
     if is_all_time:
         rows += [
-            ("Late", "rewards after the wait time", counts.late),
-            ("Duplicate", "rewards of a slot that had one", counts.duplicate),
-            ("Orphan", "rewards for an unknown event", counts.orphan),
-            ("Not activated", "deferred events that were never shown", counts.unactivated),
+            ("Late", "rewards that arrived after the wait time", counts.late),
+            ("Duplicate", "further rewards for a slot that had one", counts.duplicate),
+            ("Orphan", "rewards for unknown events", counts.orphan),
+            ("Not activated", "deferred events that were never activated", counts.unactivated),
         ]
     return [
         [TableCell(text=name, note=note), TableCell(text=words.count(count))]
@@ -300,46 +306,43 @@ def _rewards(overview: Overview, is_all_time: bool) -> TableRows:
     ]
 
 
-def _learning(overview: Overview) -> TableRows:
-    return _named(
+def _learning_rows(overview: Overview) -> TableRows:
+    rows = _text_rows(
         ("Policy", overview.policy),
-        ("Mode", overview.learning_mode),
-        ("Model version", f"{words.count(overview.learned)}"),
-        ("Observations", words.count(overview.observations)),
+        ("Mode", overview.configuration.learning_mode.value),
+        ("Last record", words.count(overview.status.learned)),
+        ("Observations", words.count(overview.status.observations)),
         ("Model age", words.duration(overview.model_age_seconds)),
-        ("Backlog", words.counted(overview.backlog, "record")),
-        *([("Drift alarms", _drift(overview))] if overview.resets else []),
+        ("Backlog", words.count_of(overview.status.backlog, "record")),
     )
+    if overview.report.resets:
+        times = overview.report.reset_times
+        last = f"last on {words.clock(times[-1])}" if times else ""
+        count = TableCell(text=words.count(overview.report.resets), note=last)
+        rows.append([TableCell(text="Drift alarms"), count])
+    return rows
 
 
-def _drift(overview: Overview) -> str:
-    """Return how often the model started again, and when it last did."""
-    last = f", the last one {words.clock(overview.reset_times[-1])}" if overview.reset_times else ""
-    return f"{words.count(overview.resets)}{last}"
-
-
-def _running(overview: Overview) -> TableRows:
-    is_sound = overview.log_unavailable_since is None
+def _service_rows(overview: Overview) -> TableRows:
     this = "" if overview.workers == 1 else " (this front end)"
-    return _named(
-        ("Log", "can be written" if is_sound else "cannot be written"),
-        (
-            "Log size",
-            f"{words.size(overview.log_bytes)}, {words.counted(overview.records, 'record')}",
-        ),
+    size = f"{words.size(overview.report.log_bytes)}, {words.count_of(overview.status.records, 'record')}"
+    return _text_rows(
+        ("Log", "writable" if overview.log_unavailable_since is None else "not writable"),
+        ("Log size", size),
         (f"fsync, p99{this}", words.latency(overview.fsync_p99_seconds)),
         (f"Request, p50{this}", words.latency(overview.latency_p50_seconds)),
         (f"Request, p99{this}", words.latency(overview.latency_p99_seconds)),
-        (f"Up for{this}", words.duration(overview.uptime_seconds)),
+        (f"Uptime{this}", words.duration(overview.uptime_seconds)),
         *([] if overview.workers == 1 else [("Front ends", words.count(overview.workers))]),
-        ("Version", overview.version),
+        ("Version", overview.status.version),
     )
 
 
-def _named(*rows: tuple[str, str]) -> TableRows:
+def _text_rows(*rows: tuple[str, str]) -> TableRows:
     return [[TableCell(text=name), TableCell(text=value)] for name, value in rows]
 
 
-def _kinds(counts: dict[str, int], none: str) -> TableRows:
+def _count_rows(counts: dict[str, int], none: str) -> TableRows:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return _named(*((kind, words.count(count)) for kind, count in ordered)) or _named((none, ""))
+    rows = _text_rows(*((name, words.count(count)) for name, count in ordered))
+    return rows or _text_rows((none, ""))

@@ -1,15 +1,15 @@
-"""Numbers in words that people read."""
+"""Numbers, times and intervals as texts for people."""
 
 from datetime import UTC, datetime
 
-from rbmle.service.statistics.estimates import Estimate
+from rbmle.service.statistics.estimates import MeanEstimate
 
 NONE = "–"
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 def number(value: float) -> str:
-    """Return a reward.
+    """Return a reward with three decimals.
 
     >>> number(0.25), number(-0.1)
     ('0.250', '−0.100')
@@ -18,7 +18,7 @@ def number(value: float) -> str:
 
 
 def count(value: int) -> str:
-    """Return how many.
+    """Return a count with thousands separators.
 
     >>> count(1234567)
     '1,234,567'
@@ -26,17 +26,17 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
-def counted(value: int, one: str) -> str:
-    """Return how many of what.
+def count_of(value: int, noun: str) -> str:
+    """Return a count with its noun.
 
-    >>> counted(1, "play"), counted(2, "play")
+    >>> count_of(1, "play"), count_of(2, "play")
     ('1 play', '2 plays')
     """
-    return f"{value:,} {one}" if value == 1 else f"{value:,} {one}s"
+    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
 
 
 def percent(part: float | None) -> str:
-    """Return a part of one, so that little is told from nothing.
+    """Return a share in percent; a small one is not rounded to zero.
 
     >>> percent(0.256), percent(0.004), percent(0.00001), percent(None)
     ('26 %', '0.4 %', '<0.1 %', '–')
@@ -49,7 +49,7 @@ def percent(part: float | None) -> str:
 
 
 def size(value: int) -> str:
-    """Return a number of bytes.
+    """Return a size in bytes with its unit.
 
     >>> size(999), size(12_345_678)
     ('999 B', '12.3 MB')
@@ -61,7 +61,7 @@ def size(value: int) -> str:
 
 
 def latency(seconds: float | None) -> str:
-    """Return a short time.
+    """Return a duration of milliseconds or seconds.
 
     >>> latency(0.00412), latency(0.25), latency(1.5)
     ('4.1 ms', '250 ms', '1.5 s')
@@ -75,7 +75,7 @@ def latency(seconds: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a long time, in its two largest units.
+    """Return a longer duration, in its two largest units.
 
     >>> duration(42), duration(3 * 3600 + 125), duration(172_800)
     ('42 s', '3 h 2 min', '2 d')
@@ -102,13 +102,13 @@ def clock(time: int) -> str:
     return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def value(estimate: Estimate) -> str:
+def value(estimate: MeanEstimate) -> str:
     """Return an estimate without its interval."""
     return NONE if estimate.value is None else number(estimate.value)
 
 
-def interval(estimate: Estimate) -> str:
-    """Return between which values an estimate is, or why that is not known."""
+def interval(estimate: MeanEstimate) -> str:
+    """Return the interval of an estimate, or why it has none."""
     if estimate.low is None or estimate.high is None:
         return estimate.problem
     return f"{number(estimate.low)} to {number(estimate.high)}"

@@ -1,1 +1,1 @@
-"""The log for others to read: as Parquet, for Vowpal Wabbit, and as a list of what is wrong with it."""
+"""Exports, imports, backups and checks of a log, and evaluations on it."""

@@ -1,10 +1,11 @@
-"""Backups: one file with all that a service is made of, taken while it runs, and checked when it is restored.
+"""Backups: one file with the whole state of a service, taken while it runs, and checked when it is restored.
 
-A backup is a ZIP archive. It has the rows of the log, in their order and from whichever database, the
-files of the folder (keys, checkpoints, ended sessions), what is published, and at its end a manifest with
-the size and SHA-256 of each of these. A file without a manifest was not written to its end, and is refused.
+A backup is a ZIP archive. It has the rows of the log, in their order and from either database, the files of the
+folder (keys, checkpoints, ended sessions), the publications, and at its end a manifest with the size and
+SHA-256 of each of these. A file without a manifest is incomplete, and is refused.
 """
 
+import errno
 import hashlib
 import os
 import struct
@@ -13,8 +14,9 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
+from shutil import copyfile, rmtree
 from typing import IO
 
 import msgspec
@@ -23,15 +25,11 @@ import rbmle
 from rbmle.core.errors import RBMLEError, SettingError
 from rbmle.core.files import written_whole
 from rbmle.service.access.keys import KEYS_FILE
-from rbmle.service.exports.rows import Step, unseen
-from rbmle.service.learning.checkpoints import Checkpoints, origin_of
-from rbmle.service.learning.learner import MODEL
-from rbmle.service.learning.report import DAYS
-from rbmle.service.learning.standing_by import REPORT
-from rbmle.service.log.base import Log, Row
-from rbmle.service.log.errors import masked
-from rbmle.service.log.opening import LOG_FILE, is_postgres, open_log, open_publications
-from rbmle.service.log.publications import Publications
+from rbmle.service.exports.rows import Step, ignore_step
+from rbmle.service.learner.checkpoints import Checkpoints, last_record
+from rbmle.service.log import LOG_FILE, is_postgres, open_log, open_publications
+from rbmle.service.log.base import Log, LogDamaged, LogError, Row, Stored, mask_passwords, origin_of
+from rbmle.service.log.publications import DAYS, MODEL, REPORT, Publications
 
 FORMAT = "rbmle backup"
 VERSION = 1
@@ -40,11 +38,10 @@ BLOCK = 2**20  # bytes that are copied at a time
 OWNER_ONLY = 0o600
 SESSIONS_FILE = "sessions-ended"
 PUBLISHED = (MODEL, REPORT, DAYS)
-
 _ROWS, _MANIFEST = "log.rows", "manifest.json"
 _FILES, _PUBLISHED = "files/", "published/"
 _LENGTH = struct.Struct(">Q")
-# What zipfile and the decoders raise when any byte of an archive is another one.
+# Errors of zipfile and the decoders when bytes of an archive are damaged.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -57,10 +54,10 @@ _DAMAGE = (
 
 
 class BackupError(RBMLEError):
-    """A backup that is damaged, or none."""
+    """A file that is damaged, or not a backup."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ArchiveEntry(msgspec.Struct, frozen=True):
     """The content of one entry of a backup."""
 
     bytes: int
@@ -68,7 +65,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup has, and how it can be checked."""
+    """The contents of a backup, with their checksums."""
 
     format: str = FORMAT
     version: int = VERSION
@@ -76,11 +73,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     time: int  # when it was taken, in milliseconds since the epoch
     origin: str  # of the log
     rows: int
-    entries: dict[str, Entry]
+    entries: dict[str, ArchiveEntry]
 
     @property
     def files(self) -> list[str]:
-        """Return the names of the files of the folder."""
         return [name.removeprefix(_FILES) for name in self.entries if name.startswith(_FILES)]
 
 
@@ -91,30 +87,27 @@ def back_up(
     path: Path,
     *,
     settings: Path | None = None,
-    step: Step = unseen,
+    step: Step = ignore_step,
 ) -> Manifest:
-    """Write a backup, whole or not at all, for its owner's eyes; the service may run meanwhile.
+    """Write a backup, whole or not at all, readable to its owner only; the service may run meanwhile.
 
-    Checkpoints and publications are taken first, so that the log has every record that they know.
-    Raise LogDamaged at a row that is not what was stored.
+    Checkpoints and publications are copied first, so that the log has every record that they know. Raise
+    LogDamaged at a damaged row.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ArchiveEntry] = {}
     with (
         written_whole(path, mode=OWNER_ONLY) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
-        for found in _files_of(data, settings):
-            with (
-                suppress(FileNotFoundError),
-                found.open("rb") as source,
-            ):  # it may just be tidied up
-                name = _FILES + found.name
-                entries[name] = _written(archive, name, iter(lambda: source.read(BLOCK), b""))
+        for file_path in _files_of(data, settings):
+            with suppress(FileNotFoundError), file_path.open("rb") as source:  # one may be deleted
+                name = _FILES + file_path.name
+                entries[name] = _write_entry(archive, name, iter(lambda: source.read(BLOCK), b""))
         for name in PUBLISHED:
             if (newest := publications.newer(name, None)) is not None:
-                entries[_PUBLISHED + name] = _written(archive, _PUBLISHED + name, [newest[1]])
+                entries[_PUBLISHED + name] = _write_entry(archive, _PUBLISHED + name, [newest[1]])
         rows = log.last()
-        entries[_ROWS] = _written(archive, _ROWS, _blocks(log, rows, step))
+        entries[_ROWS] = _write_entry(archive, _ROWS, _blocks(log, rows, step))
         manifest = Manifest(
             rbmle=rbmle.__version__,
             time=time.time_ns() // 1_000_000,
@@ -126,9 +119,9 @@ def back_up(
     return manifest
 
 
-def check(path: Path, step: Step = unseen) -> Manifest:
-    """Read all of a backup, and return its manifest; raise BackupError if it is not what was written."""
-    with _opened(path) as backup:
+def check(path: Path, step: Step = ignore_step) -> Manifest:
+    """Read a whole backup, and return its manifest; raise BackupError if it is damaged."""
+    with _open(path) as backup:
         for name in backup.manifest.entries:
             if name != _ROWS:
                 for _ in backup.content(name):
@@ -139,18 +132,23 @@ def check(path: Path, step: Step = unseen) -> Manifest:
 
 
 def restore(
-    path: Path, data: Path, url: str | None = None, *, overwrites: bool = False, step: Step = unseen
+    path: Path,
+    data: Path,
+    url: str | None = None,
+    *,
+    overwrites: bool = False,
+    step: Step = ignore_step,
 ) -> tuple[Manifest, Path | None]:
-    """Make the folder of a service, and its log; return the manifest, and where a former folder went.
+    """Restore the folder of a service, and its log; return the manifest, and the new path of an old folder.
 
-    Everything is checked before it takes its place: the folder is there when all of it is, or not at all,
-    and in PostgreSQL the rows come in one transaction.
+    Everything is checked before it takes its place: the folder appears whole or not at all, and rows in
+    PostgreSQL come in one transaction.
     """
     if url is not None and not is_postgres(url):
         raise SettingError(
             "--log is for postgresql://…; without it the log is restored to the folder"
         )
-    with _opened(path) as backup, _place_for(data, url, overwrites=overwrites) as making:
+    with _open(path) as backup, _place_for(data, url, overwrites=overwrites) as making:
         for name in backup.manifest.files:
             with written_whole(making / name, mode=OWNER_ONLY) as file:
                 for block in backup.content(_FILES + name):
@@ -172,29 +170,29 @@ def restore(
 
 
 class _Backup:
-    """A backup that is read."""
+    """An open backup."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self.path, self._archive = path, archive
         if _MANIFEST not in archive.namelist():
-            raise BackupError(f"{path} is no backup of rbmle: it has no {_MANIFEST}")
+            raise BackupError(f"{path} is not a backup of rbmle: it has no {_MANIFEST}")
         self.manifest = msgspec.json.decode(archive.read(_MANIFEST), type=Manifest)
-        found = (self.manifest.format, self.manifest.version)
-        if found != (FORMAT, VERSION):
+        format, version = self.manifest.format, self.manifest.version
+        if (format, version) != (FORMAT, VERSION):
             raise BackupError(
-                f"{path} is {found[0]} {found[1]}, but this rbmle knows {FORMAT} {VERSION}; install the "
-                f"version that wrote it, {self.manifest.rbmle}, or a later one"
+                f"{path} is {format} {version}, but this rbmle knows {FORMAT} {VERSION}; install the version "
+                f"that wrote it, {self.manifest.rbmle}, or a later one"
             )
         if any("/" in name or name.startswith(".") for name in self.manifest.files):
-            raise BackupError(f"{path} has a file that would be outside of the folder")
+            raise BackupError(f"{path} has a file whose path leaves the folder")
 
     def content(self, name: str) -> Iterator[bytes]:
-        """Yield the blocks of an entry; raise BackupError at its end if they are not what was written."""
+        """Yield the blocks of an entry; raise BackupError at its end if they are damaged."""
         with _readable(self.path), self._archive.open(name) as source:
-            yield from _checked(source, self.manifest.entries[name], name, self.path)
+            yield from _check_blocks(source, self.manifest.entries[name], name, self.path)
 
     def rows(self, step: Step) -> Iterator[list[Row]]:
-        """Yield the rows of the log in their order, some at a time; raise BackupError as `content` does."""
+        """Yield the rows of the log in their order, in batches; raise BackupError as `content` does."""
         decoder = msgspec.msgpack.Decoder(list[tuple[str, str, str | None, int, bytes]])
         count, buffer = 0, bytearray()
         for block in self.content(_ROWS):
@@ -204,9 +202,8 @@ class _Backup:
                 end = _LENGTH.size + size
                 if len(buffer) < end:
                     break
-                rows = [
-                    Row(*values) for values in decoder.decode(bytes(buffer[_LENGTH.size : end]))
-                ]
+                encoded = bytes(buffer[_LENGTH.size : end])
+                rows = [Row(*values) for values in decoder.decode(encoded)]
                 del buffer[:end]
                 yield rows
                 count += len(rows)
@@ -218,8 +215,7 @@ class _Backup:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_Backup]:
-    """Yield a backup; raise BackupError if it is none."""
+def _open(path: Path) -> Iterator[_Backup]:
     with path.open("rb") as file, ExitStack() as held:
         with _readable(path):
             backup = _Backup(path, held.enter_context(zipfile.ZipFile(file)))
@@ -228,17 +224,18 @@ def _opened(path: Path) -> Iterator[_Backup]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raise BackupError for whatever damage leads to while a backup is read."""
+    """Turn the errors of a damaged archive into BackupError."""
     try:
         yield
-    except _DAMAGE as error:
+    except (*_DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # else a damaged offset
+            raise
         raise BackupError(
-            f"{path} is damaged, or not a backup that was written to its end: {error}; use another backup"
+            f"{path} is damaged, or incomplete, or not a backup: {error}; use another backup"
         ) from None
 
 
 def _files_of(data: Path | None, settings: Path | None) -> Iterator[Path]:
-    """Yield the files of a folder that belong to a backup."""
     if settings is not None:
         yield settings
     if data is not None:
@@ -249,7 +246,7 @@ def _files_of(data: Path | None, settings: Path | None) -> Iterator[Path]:
 
 
 def _blocks(log: Log, last: int, step: Step) -> Iterator[bytes]:
-    """Yield the rows of a log, each block with its length before it."""
+    """Yield the rows of a log in blocks, each after its length."""
     rows: list[tuple[str, str, str | None, int, bytes]] = []
     for stored in log.read(0, last):
         row = stored.row
@@ -261,29 +258,29 @@ def _blocks(log: Log, last: int, step: Step) -> Iterator[bytes]:
         step(stored.seq)
 
 
-def _written(archive: zipfile.ZipFile, name: str, blocks: Iterable[bytes]) -> Entry:
+def _write_entry(archive: zipfile.ZipFile, name: str, blocks: Iterable[bytes]) -> ArchiveEntry:
     size, digest = 0, hashlib.sha256()
     with archive.open(name, "w", force_zip64=True) as entry:
         for block in blocks:
             entry.write(block)
             digest.update(block)
             size += len(block)
-    return Entry(size, digest.hexdigest())
+    return ArchiveEntry(size, digest.hexdigest())
 
 
-def _checked(source: IO[bytes], entry: Entry, name: str, path: Path) -> Iterator[bytes]:
+def _check_blocks(source: IO[bytes], entry: ArchiveEntry, name: str, path: Path) -> Iterator[bytes]:
     size, digest = 0, hashlib.sha256()
     while block := source.read(BLOCK):
         size += len(block)
         digest.update(block)
         yield block
-    if Entry(size, digest.hexdigest()) != entry:
-        raise BackupError(f"{path} is damaged: {name} is not what was written; use another backup")
+    if ArchiveEntry(size, digest.hexdigest()) != entry:
+        raise BackupError(f"{path} is damaged: {name} has a wrong checksum; use another backup")
 
 
 @contextmanager
 def _place_for(data: Path, url: str | None, *, overwrites: bool) -> Iterator[Path]:
-    """Yield a folder to make the new one in; raise SettingError where something would be lost, or is in use."""
+    """Yield a temporary folder for the new one; raise SettingError if data would be lost, or are in use."""
     aside = _aside(data)
     if data.exists() and any(data.iterdir()):
         if not overwrites:
@@ -291,9 +288,9 @@ def _place_for(data: Path, url: str | None, *, overwrites: bool) -> Iterator[Pat
                 f"{data} is not empty; give another folder, or --overwrite, which moves it to {aside}"
             )
         if aside.exists():
-            raise SettingError(f"{aside} is from a restore before; delete it, or move it away")
+            raise SettingError(f"{aside} is from an earlier restore; delete it, or move it away")
     making = data.absolute().with_name(f".{data.absolute().name}.restoring")
-    with _unused(data, url):
+    with _hold_lease(data, url):
         rmtree(making, ignore_errors=True)
         making.mkdir(parents=True, mode=0o700)
         try:
@@ -303,8 +300,8 @@ def _place_for(data: Path, url: str | None, *, overwrites: bool) -> Iterator[Pat
 
 
 @contextmanager
-def _unused(data: Path, url: str | None) -> Iterator[None]:
-    """Hold the lease of the log that is there, so that no learner begins; raise SettingError if one runs."""
+def _hold_lease(data: Path, url: str | None) -> Iterator[None]:
+    """Hold the lease of an existing log, so that no learner starts; raise SettingError if one runs."""
     if url is None and not (data / LOG_FILE).exists():
         yield
         return
@@ -313,7 +310,7 @@ def _unused(data: Path, url: str | None) -> Iterator[None]:
         try:
             if not lease.take():
                 raise SettingError(
-                    f"a service uses the log in {masked(url) if url else data}; stop it first"
+                    f"a service uses the log in {mask_passwords(url) if url else data}; stop it first"
                 )
             yield
         finally:
@@ -321,35 +318,32 @@ def _unused(data: Path, url: str | None) -> Iterator[None]:
 
 
 def _fill_file(path: Path, backup: _Backup, step: Step) -> None:
-    """Make a log of the rows of a backup, and read it again."""
     with closing(open_log(str(path))) as log:
         for rows in backup.rows(step):
             log.append(rows)
     with closing(open_log(str(path), is_read_only=True)) as log:
-        problems, rows_there, origin = log.verify(), log.last(), origin_of(log)
-    if problems or (rows_there, origin) != (backup.manifest.rows, backup.manifest.origin):
-        said = problems[0] if problems else f"it has {rows_there:,} rows"
-        raise BackupError(f"the restored log is not the one that was backed up: {said}")
+        problems, last, origin = log.verify(), log.last(), origin_of(log)
+    if problems or (last, origin) != (backup.manifest.rows, backup.manifest.origin):
+        problem = problems[0] if problems else f"it has {last:,} rows"
+        raise BackupError(f"the restored log differs from the one in the backup: {problem}")
 
 
 def _fill_server(url: str, backup: _Backup, step: Step, *, overwrites: bool) -> None:
-    """Fill the tables of a database in one transaction."""
-    from rbmle.service.log.postgres_server import replace_rows
+    from rbmle.service.log.postgres import replace_rows
 
     replace_rows(url, backup.rows(step), overwrites=overwrites)
     with closing(open_log(url, is_read_only=True)) as log:
-        rows_there, origin = log.last(), origin_of(log)
-    if (rows_there, origin) != (backup.manifest.rows, backup.manifest.origin):
-        raise BackupError(f"the restored log has {rows_there:,} rows, not {backup.manifest.rows:,}")
+        last, origin = log.last(), origin_of(log)
+    if (last, origin) != (backup.manifest.rows, backup.manifest.origin):
+        raise BackupError(f"the restored log has {last:,} rows, not {backup.manifest.rows:,}")
 
 
 def _aside(data: Path) -> Path:
-    """Return where a folder goes that is replaced."""
     return data.absolute().with_name(f"{data.absolute().name}.before-restore")
 
 
 def _swap(making: Path, data: Path) -> Path | None:
-    """Put a folder in its place; return where the one went that was there."""
+    """Put a folder in its place; return the new path of the old one."""
     data, aside, moved = data.absolute(), _aside(data), None
     if data.exists() and any(data.iterdir()):
         data.rename(aside)
@@ -368,3 +362,127 @@ def _swap(making: Path, data: Path) -> Path | None:
     finally:
         os.close(folder)
     return moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvaged:
+    """What was salvaged of a log, and what was lost."""
+
+    kept: int  # records, from the first on
+    kept_until: int | None  # the time of the last of them, in milliseconds; None: there is none
+    problem: str  # of the first record that is lost; empty: the log is sound
+    last: int | None  # the number of the last record of the log; None: it cannot be read
+    sound: int | None  # records that can be read but are lost, as they follow a damaged one
+
+    @property
+    def lost(self) -> int | None:
+        """Return how many records are lost; None if that is unknown."""
+        return None if self.last is None else max(0, self.last - self.kept)
+
+
+class _SoundRows:
+    """Reads up to the first damaged record, and remembers what is wrong with it."""
+
+    def __init__(self, log: Log) -> None:
+        self.log, self.problem = log, ""
+        self.damaged: int | None = None  # the number of that record, if it is known
+
+    def rows(self) -> Iterator[Stored]:
+        """Yield records without a gap, from the first on."""
+        after = 0
+        limit: int | None = None
+        while True:
+            begun = after
+            try:
+                for stored in self.log.read(after, limit):
+                    if stored.seq != after + 1:
+                        self.problem = (
+                            f"row {after + 1} is missing: row {stored.seq} follows row {after}"
+                        )
+                        return
+                    yield stored
+                    after = stored.seq
+            except LogError as error:
+                self.damaged = error.seq if isinstance(error, LogDamaged) else None
+                if self.damaged is not None or limit is not None:
+                    self.problem = str(error)
+                    return
+                limit = 1  # some of the rows that were read at once may be sound
+            else:
+                if limit is None or after == begun:
+                    return
+
+
+def salvage(log: Log, data: Path | None, out: Path, step: Step = ignore_step) -> Salvaged:
+    """Make a folder with the records before the first damaged one, the keys, and checkpoints of these records.
+
+    The folder appears whole or not at all, and not if the log is sound. The damaged log stays as it is.
+    """
+    if out.exists():
+        raise SettingError(f"{out} exists; give the name of a new folder")
+    out = out.absolute()
+    making = out.with_name(f".{out.name}.salvaging")
+    rmtree(making, ignore_errors=True)
+    making.mkdir(parents=True, mode=0o700)
+    try:
+        salvaged = _copy_log(log, making / LOG_FILE, step)
+        if salvaged.problem and salvaged.kept:
+            _copy_files(data, making, salvaged.kept)
+            making.rename(out)
+    finally:
+        rmtree(making, ignore_errors=True)
+    return salvaged
+
+
+def _copy_log(log: Log, path: Path, step: Step) -> Salvaged:
+    reader, kept, until = _SoundRows(log), 0, None
+    with closing(open_log(str(path))) as copy:
+        rows = []
+        for stored in reader.rows():
+            rows.append(stored.row)
+            kept, until = stored.seq, stored.row.time
+            if len(rows) == TOGETHER:
+                copy.append(rows)
+                rows = []
+            step(stored.seq)
+        if rows:
+            copy.append(rows)
+    last = None
+    with suppress(LogError):
+        last = log.last()
+    return Salvaged(
+        kept=kept,
+        kept_until=until,
+        problem=reader.problem,
+        last=last,
+        sound=_sound_after(log, reader.damaged) if reader.damaged is not None else None,
+    )
+
+
+def _sound_after(log: Log, damaged: int) -> int:
+    """Return how many records can be read after a damaged one."""
+    count, after = 0, damaged
+    while True:
+        try:
+            for stored in log.read(after):
+                count += 1
+                after = stored.seq
+        except LogDamaged as error:
+            if error.seq is None or error.seq <= after:
+                return count
+            after = error.seq
+        except LogError:
+            return count
+        else:
+            return count
+
+
+def _copy_files(data: Path | None, making: Path, kept: int) -> None:
+    if data is None:
+        return
+    files = [data / KEYS_FILE, data / SESSIONS_FILE]
+    files += [path for path in Checkpoints(data).paths() if 0 < last_record(path) <= kept]
+    for path in files:
+        if path.is_file():
+            copyfile(path, making / path.name)
+            (making / path.name).chmod(OWNER_ONLY)

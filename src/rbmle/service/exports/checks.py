@@ -1,87 +1,66 @@
-"""Whether a log makes sense: that all of it can be read, and that what it says is possible."""
+"""Checks of a log: that all of it can be read, and that its records are possible."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rbmle.service.exports.rows import Step, read_record, unseen
-from rbmle.service.learning.checkpoints import check_newest
-from rbmle.service.learning.events import Counts, Pending, Settled
-from rbmle.service.learning.joining import Joiner
-from rbmle.service.log.base import Log, Stored
-from rbmle.service.log.errors import LogDamaged
+from rbmle.service.exports.rows import Step, ignore_step, read_record
+from rbmle.service.learner.checkpoints import check_newest
+from rbmle.service.learner.joining import Joiner, Listener
+from rbmle.service.log.base import Log, LogDamaged, Stored
 from rbmle.service.log.records import Activated, Decided, Play, Record
-from rbmle.service.setting import ConfigurationError
+from rbmle.service.model.report import Counts
+from rbmle.service.settings import ConfigurationError
 
 ROUNDING = 1e-6  # by which probabilities may miss 1
 
-# Returns the problems of a log and of the folder beside it, which is None where there is none.
-LogCheck = Callable[[Log, Path | None], Sequence[str]]
-CHECKS: tuple[LogCheck, ...] = (check_newest,)
-
 
 @dataclass(slots=True)
-class Survey:
-    """What is in a log, and what is wrong with it."""
+class LogSummary:
+    """The contents of a log, and its problems."""
 
     kinds: Counter[str] = field(default_factory=Counter)  # records of each
     counts: Counts = field(default_factory=Counts)
     pending: int = 0  # events that are not settled yet
     early: int = 0  # rewards whose event may still come
-    unknown: int = 0  # activations of events that never were
+    unknown: int = 0  # activations of events without a decision
     problems: list[str] = field(default_factory=list)
 
 
-def survey(log: Log, folder: Path | None = None, step: Step = unseen) -> Survey:
-    """Return what is in a log, and every problem; records that are damaged are not looked into.
+def check_log(log: Log, folder: Path | None = None, step: Step = ignore_step) -> LogSummary:
+    """Return the contents of a log and every problem; if records are damaged, only that is checked.
 
-    A reward or an activation without an event is no problem of the log, but is counted.
+    Rewards and activations without an event are counted, and are no problem.
     """
-    found = Survey(problems=log.verify())
-    if found.problems:
-        return found
-    joiner = Joiner(log=log, listener=_Deaf(), counts=found.counts)
+    summary = LogSummary(problems=log.verify())
+    if summary.problems:
+        return summary
+    joiner = Joiner(log=log, listener=Listener(), counts=summary.counts)
     for stored in log.read(0, log.last()):
-        found.kinds[stored.row.kind] += 1
+        summary.kinds[stored.row.kind] += 1
         try:
             record = read_record(joiner, stored)
-            found.problems += _problems(stored, record, found.kinds)
-            found.unknown += isinstance(record, Activated) and not _is_known(log, stored)
+            summary.problems += _problems(stored, record, summary.kinds)
+            summary.unknown += isinstance(record, Activated) and not _is_known(log, stored)
             joiner.join(stored, record)
         except (LogDamaged, ConfigurationError) as error:
-            found.problems.append(str(error))
-            joiner.seq = stored.seq  # go on behind it
+            summary.problems.append(str(error))
+            joiner.seq = stored.seq  # go on after it
         step(stored.seq)
-    found.pending = len(joiner.pending)
-    found.early = sum(map(len, joiner.early.values()))
-    for check in CHECKS:
-        found.problems += check(log, folder)
-    return found
-
-
-class _Deaf:
-    """Who does not want to know what became of events."""
-
-    def settle_all(self, settled: Sequence[Settled]) -> None:
-        """Do nothing."""
-
-    def learn_all(self, observed: Sequence[Settled]) -> None:
-        """Do nothing."""
-
-    def leave(self, event: str, pending: Pending) -> None:
-        """Do nothing."""
+    summary.pending = len(joiner.pending)
+    summary.early = sum(map(len, joiner.early.values()))
+    summary.problems += check_newest(log, folder)
+    return summary
 
 
 def _is_known(log: Log, stored: Stored) -> bool:
-    """Return whether the event of a record was decided before it."""
     rows = log.of_event(stored.row.event)
     return any(s.row.kind == "decided" and s.seq < stored.seq for s in rows)
 
 
 def _problems(stored: Stored, record: Record, kinds: Counter[str]) -> Iterator[str]:
-    """Yield what is wrong with a record that could be read."""
     if not isinstance(record, Decided):
         return
     if not kinds["modelled"]:
@@ -93,7 +72,6 @@ def _problems(stored: Stored, record: Record, kinds: Counter[str]) -> Iterator[s
 
 
 def _problems_of(play: Play, actions: int) -> Iterator[str]:
-    """Yield what cannot be in a choice among some actions."""
     chances = play.probabilities
     if len(chances) != len(play.eligible):
         yield f"there are {len(chances)} probabilities for {len(play.eligible)} eligible actions"

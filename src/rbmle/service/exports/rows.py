@@ -1,84 +1,100 @@
-"""What a log is as a table: one row for each settled decision in each slot, with the reward that counts."""
+"""A log as a table: one row for each slot of each settled decision, with the reward that counts."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
-from rbmle.service.learning.events import Pending, Settled
-from rbmle.service.learning.joining import Joiner
-from rbmle.service.log.base import Log, Stored
-from rbmle.service.log.errors import LogDamaged
+from rbmle.service.learner.joining import Joiner, Listener, Pending, Settled
+from rbmle.service.log.base import Log, LogDamaged, Stored
 from rbmle.service.log.records import SHARED_ALIKE, Decided, Play, Record
 
 PAIR = 2  # actions: the probability of one tells that of the other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ExportRow:
-    """A decision in one slot, and what became of it."""
+    """A decision in one slot, and its reward."""
 
     stored: Stored
     decided: Decided
     play: Play
-    reward: float | None  # None: none came in time, or the event was never shown, or let go
+    reward: (
+        float | None
+    )  # None: none came in time, or the event was not shown or dropped by a reset
     reward_time: int | None  # None: there is no reward
-    final_reward: float | None  # with the default; None: the event was never shown, or let go
+    final_reward: float | None  # with the default; None: the event was not shown, or dropped
     is_activated: bool
 
     @property
     def arm(self) -> str:
-        """Return the id of the action that was chosen."""
         return self.decided.actions[self.play.chosen].id
 
     @property
     def eligible(self) -> list[str]:
-        """Return the ids of the actions that could have been chosen."""
         return [self.decided.actions[place].id for place in self.play.eligible]
 
     @property
     def propensity(self) -> float:
-        """Return the probability with which the chosen action was chosen."""
+        """Return the probability of the chosen action."""
         return self.play.probabilities[self.play.eligible.index(self.play.chosen)]
 
     @property
     def probabilities(self) -> list[float] | None:
-        """Return those of the eligible actions; None if only that of the chosen one is known."""
+        """Return the probabilities of the eligible actions; None if only that of the chosen one is known."""
         is_known = self.decided.digest != SHARED_ALIKE or len(self.play.eligible) <= PAIR
         return self.play.probabilities if is_known else None
 
 
-Take = Callable[[ExportRow], None]
-Step = Callable[[int], None]  # told the seq of each record that was read
+Step = Callable[[int], None]  # called with the seq of each record that was read
 
 
-def unseen(seq: int) -> None:
-    """Show nobody how much was read."""
+def ignore_step(seq: int) -> None:
+    pass
 
 
-def entries(log: Log, last: int) -> Iterator[ExportRow]:
-    """Yield each entry of the records up to `last`, as `gather` gives them."""
-    found: list[ExportRow] = []
-    rows = _Rows(log, found.append)
-    for stored in log.read(0, last):
-        rows.joiner.join(stored, read_record(rows.joiner, stored))
-        yield from found
-        found.clear()
+class SettledRows(Listener):
+    """The rows of the records up to `last`, in the order in which rewards became final.
 
-
-def gather(log: Log, last: int, take: Take, step: Step) -> int:
-    """Give each entry of the records up to `last` to `take`, when it is known what became of it.
-
-    So they come in the order in which rewards became final. Return how many events are pending after
-    the last record: those with a reward so far would say too much good of what was chosen, so none is
-    given. Held in memory is what is pending, and of that no features.
+    After that, `pending` is the number of events that are left out: to export those that have a reward already
+    would bias the mean reward upward. Memory holds pending events only, without features.
     """
-    rows = _Rows(log, take)
-    for stored in log.read(0, last):
-        record = read_record(rows.joiner, stored)
-        rows.joiner.join(stored, record)
-        step(stored.seq)
-    return len(rows.joiner.pending)
+
+    def __init__(self, log: Log, last: int, step: Step = ignore_step) -> None:
+        self._log, self._last, self._step = log, last, step
+        self._joiner = Joiner(log=log, listener=self)
+        self._ready: list[Settled | Pending] = []
+
+    @property
+    def pending(self) -> int:
+        return len(self._joiner.pending)
+
+    def __iter__(self) -> Iterator[ExportRow]:
+        for stored in self._log.read(0, self._last):
+            while self._joiner.close_some(stored.row.time):
+                yield from self._take()
+            self._joiner.join(stored, read_record(self._joiner, stored))
+            yield from self._take()
+            self._step(stored.seq)
+
+    def _take(self) -> Iterator[ExportRow]:
+        ready, self._ready = self._ready, []
+        for item in ready:
+            if isinstance(item, Settled):
+                reward = item.reward if item.is_joined else None
+                decision = item.stored, item.decided, item.play
+                yield ExportRow(*decision, reward, item.reward_time, item.reward, True)
+                continue
+            stored, decided = self._joiner.decision(item)
+            for play in decided.plays:
+                if play.slot not in item.settled:
+                    yield ExportRow(stored, decided, play, None, None, None, item.active)
+
+    def settle_all(self, settled: Sequence[Settled]) -> None:
+        self._ready += settled
+
+    def leave(self, event: str, pending: Pending) -> None:
+        self._ready.append(pending)
 
 
 def read_record(joiner: Joiner, stored: Stored) -> Record:
@@ -92,49 +108,3 @@ def read_record(joiner: Joiner, stored: Stored) -> Record:
     raise LogDamaged(
         f"record {stored.seq} of the log, {stored.row.kind!r}, cannot be read: {why}", stored.seq
     )
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Turns what a joiner tells into entries."""
-
-    log: Log
-    take: Take
-    joiner: Joiner = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.joiner = Joiner(log=self.log, listener=self)
-
-    def settle_all(self, settled: Sequence[Settled]) -> None:
-        for one in settled:
-            self.take(
-                ExportRow(
-                    stored=one.stored,
-                    decided=one.decided,
-                    play=one.play,
-                    reward=one.reward if one.is_joined else None,
-                    reward_time=one.reward_time,
-                    final_reward=one.reward,
-                    is_activated=True,
-                )
-            )
-
-    def learn_all(self, observed: Sequence[Settled]) -> None:
-        """Do nothing: an entry is of what is settled."""
-
-    def leave(self, event: str, pending: Pending) -> None:
-        stored, decided = self.joiner.decision(pending)
-        for play in decided.plays:
-            if play.slot in pending.settled:
-                continue
-            self.take(
-                ExportRow(
-                    stored=stored,
-                    decided=decided,
-                    play=play,
-                    reward=None,
-                    reward_time=None,
-                    final_reward=None,
-                    is_activated=pending.active,
-                )
-            )

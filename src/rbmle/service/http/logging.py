@@ -1,4 +1,4 @@
-"""What the service says of itself while it runs, on standard error, without keys and without features.
+"""The service's own log, on standard error, without keys and without features.
 
 On a terminal it is text for people. Elsewhere every line is a JSON object with `event`, `level` and
 `timestamp`: messages for the operator, warnings, lines of uvicorn and asyncio, and tracebacks (in `exception`).
@@ -12,13 +12,13 @@ from typing import Any
 
 import structlog
 
-from rbmle.engine import notice
+from rbmle.engine.compiled import compiling
 
 Exceptions = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 def configure_logging() -> None:
-    """Write to standard error: for people on a terminal, else as JSON for machines."""
+    """Write logs to standard error: as text on a terminal, else as JSON."""
     is_watched = sys.stderr.isatty()
     steps: list[Any] = [
         structlog.processors.add_log_level,
@@ -28,7 +28,7 @@ def configure_logging() -> None:
     last = structlog.dev.ConsoleRenderer() if is_watched else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[*steps, last],
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line in one piece
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # writes each line at once
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -41,19 +41,19 @@ def configure_logging() -> None:
 
 
 def take_standard_error() -> None:
-    """Let nothing of this process go to standard error in another form than that of its log."""
+    """Configure logging, and send warnings and uncaught exceptions through it."""
     configure_logging()
     if sys.stderr.isatty():
         return
     logging.captureWarnings(True)
-    notice.compiling.say = tell
-    sys.excepthook = _of_main
-    threading.excepthook = _of_thread
-    sys.unraisablehook = _of_finalizer
+    compiling.say = tell
+    sys.excepthook = _log_uncaught
+    threading.excepthook = _log_thread_exception
+    sys.unraisablehook = _log_unraisable
 
 
 def tell(message: str) -> None:
-    """Tell the operator something."""
+    """Write a message for the operator."""
     if not _is_json():
         print(message, file=sys.stderr, flush=True)
     else:
@@ -61,7 +61,7 @@ def tell(message: str) -> None:
 
 
 def tell_mistake(message: str) -> None:
-    """Tell the operator why the process ends."""
+    """Write why the process ends."""
     if not _is_json():
         print(f"rbmle: {message}", file=sys.stderr, flush=True)
     else:
@@ -69,26 +69,24 @@ def tell_mistake(message: str) -> None:
 
 
 def _is_json() -> bool:
-    """Return whether standard error was taken, and nobody watches it."""
-    return sys.excepthook is _of_main
+    return sys.excepthook is _log_uncaught
 
 
-def _of_main(
+def _log_uncaught(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    _write("the process ends with an exception", (kind, error, traceback))
+    exceptions: Exceptions = (kind, error, traceback)
+    structlog.get_logger().error("the process ends with an exception", exc_info=exceptions)
 
 
-def _of_thread(given: threading.ExceptHookArgs) -> None:
-    error = given.exc_value or given.exc_type()
-    thread = "" if given.thread is None else given.thread.name
-    _write(f"the thread {thread} ends with an exception", (type(error), error, given.exc_traceback))
+def _log_thread_exception(args: threading.ExceptHookArgs) -> None:
+    error = args.exc_value or args.exc_type()
+    name = "" if args.thread is None else args.thread.name
+    exceptions: Exceptions = (type(error), error, args.exc_traceback)
+    structlog.get_logger().error(f"the thread {name} ends with an exception", exc_info=exceptions)
 
 
-def _of_finalizer(given: "sys.UnraisableHookArgs") -> None:
-    error = given.exc_value or given.exc_type()
-    _write("an exception was ignored", (type(error), error, given.exc_traceback))
-
-
-def _write(message: str, exceptions: Exceptions) -> None:
-    structlog.get_logger().error(message, exc_info=exceptions)
+def _log_unraisable(args: "sys.UnraisableHookArgs") -> None:
+    error = args.exc_value or args.exc_type()
+    exceptions: Exceptions = (type(error), error, args.exc_traceback)
+    structlog.get_logger().error("an exception was ignored", exc_info=exceptions)

@@ -1,19 +1,96 @@
-"""What a log promises: rows in one order, stored all or none, and never lost once acknowledged."""
+"""The interface of a log: rows in one total order, stored atomically, and never lost once acknowledged.
 
+LogError
+├── LogUnavailable     a disk or a server that does not serve at the moment; try again later
+├── DuplicateRequest   rows whose request was stored before
+├── LeaseLost          another learner has taken over; nothing was stored
+├── LogDamaged         a row that differs from what was stored
+└── LogRefused         a log that must not be opened: in use, foreign, or from a later version
+"""
+
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Protocol
+
+from rbmle.core.errors import RBMLEError
+
+PUBLIC_MESSAGE = "the log is not available at the moment; send the same request again"  # to clients
+_PASSWORD = re.compile(r"(?i)(postgres(?:ql)?://[^\s:/@]*):\S*@|(password=)[^\s&]*")
 
 KEY_BYTES = 2048  # PostgreSQL indexes keys of up to 2704 bytes
 TIME_LIMIT = 2**63  # times are stored in 64 bits
 
 
+class LogError(RBMLEError):
+    """The root of the tree."""
+
+
+class LogUnavailable(LogError):
+    """A full disk, a failed read, write or sync, a lost connection, or a closed log.
+
+    The log stays usable, and the same call may be repeated. `may_be_stored` says that an append failed so late
+    that all of its rows may turn out to be stored: at once for another connection, or after a restart. The same
+    log stores the same rows only once if the append is repeated; others look with `of_request`.
+
+    The message is for the operator, and may name files and hosts; clients see it only if it `is_public`.
+    """
+
+    def __init__(
+        self, message: str, *, may_be_stored: bool = False, is_public: bool = False
+    ) -> None:
+        LogError.__init__(self, message)
+        self.may_be_stored = may_be_stored
+        self.public_message = message if is_public else PUBLIC_MESSAGE
+
+
+class DuplicateRequest(LogError):
+    """A request that was stored before, or is twice in one batch; nothing of the batch is stored.
+
+    `places` are those of the repeated rows in the batch; the rest can be stored without them.
+    """
+
+    def __init__(self, message: str, places: Sequence[int]) -> None:
+        LogError.__init__(self, message)
+        self.places = tuple(places)
+
+
+class LeaseLost(LogError):
+    """A learner tried to write after another one had taken over; nothing is stored."""
+
+    def __init__(self, token: int, newer: int) -> None:
+        self.newer = newer
+        LogError.__init__(self, f"the lease {token} is over: another learner has the lease {newer}")
+
+
+class LogDamaged(LogError):
+    """A row that differs from what was stored; `seq` is its number, or None if it is unknown."""
+
+    def __init__(self, message: str, seq: int | None = None) -> None:
+        LogError.__init__(self, message)
+        self.seq = seq
+
+
+class LogRefused(LogError):
+    """A log that must not be opened: in use by another writer, foreign, or from a later version."""
+
+
+def mask_passwords(text: str) -> str:
+    """Return a text with the passwords in database URLs masked.
+
+    >>> mask_passwords("postgresql://me:secret@host/data?sslpassword=secret")
+    'postgresql://me:***@host/data?sslpassword=***'
+    """
+    return _PASSWORD.sub(lambda match: f"{match[1]}:***@" if match[1] else f"{match[2]}***", text)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One fact to remember; what its payload means is its writer's affair.
+    """One fact to remember; the log does not look into its payload.
 
-    A request is the idempotency key of the call that brought the row: no two rows of a log have
-    the same. None means that the row has no such key, and any number of rows may have none.
+    A request is the idempotency key of the call that brought the row: no two rows of a log have the same one.
+    Any number of rows may have none.
     """
 
     kind: str
@@ -35,7 +112,7 @@ class Row:
             if size > KEY_BYTES:
                 raise ValueError(f"{name} is {size} bytes long, but may be {KEY_BYTES} at most")
         if not -TIME_LIMIT <= self.time < TIME_LIMIT:
-            raise ValueError(f"time {self.time} is no number of 64 bits; give milliseconds")
+            raise ValueError(f"time {self.time} does not fit in 64 bits; give milliseconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +128,7 @@ class Log(Protocol):
 
     One thread of a log appends; other logs, in other processes, may append to the same place, and
     then rows are numbered in the order in which they become visible. Any thread reads, at any time.
-    A read sees whole batches only, only what a power cut leaves, and no row after a later one.
+    A read sees whole batches only, only rows that survive a power cut, and rows in their order.
     """
 
     def append(self, rows: Sequence[Row]) -> int:
@@ -67,9 +144,8 @@ class Log(Protocol):
     def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:
         """Yield rows with seq > after in their order, `limit` at most.
 
-        Nothing is held between two rows: a slow or abandoned reader is in nobody's way, and one
-        that arrives at the end has seen every row appended until then. Raise LogDamaged at
-        a row that is not what was stored.
+        Nothing is locked between two rows, so a slow or abandoned reader blocks nobody, and a reader that
+        arrives at the end has seen every row appended until then. Raise LogDamaged at a damaged row.
         """
         ...
 
@@ -90,29 +166,27 @@ class Log(Protocol):
         ...
 
     def verify(self) -> list[str]:
-        """Return every problem found by reading it all: gaps, damaged rows; none if it is sound."""
+        """Read the whole log, and return every problem: gaps and damaged rows."""
         ...
 
     def lease(self) -> "Lease":
-        """Return a lease on the right to learn from this log; nobody has it before it is taken."""
+        """Return a lease on learning from this log; nobody has it before it is taken."""
         ...
 
     def close(self) -> None:
-        """Let go of the log. Closing twice is allowed; any other call is then LogUnavailable."""
+        """Close the log; any call after that, except another `close`, raises LogUnavailable."""
         ...
 
 
 class Lease(Protocol):
-    """A right that one process at most has at a time, until it lets go, ends, or hangs and is taken over."""
+    """A lease: one process at most has it, until it releases it, ends, or hangs and is taken over."""
 
-    token: (
-        int  # the fencing token of this process, above those of all before it; 0: it has no lease
-    )
+    token: int  # the fencing token of this process, above all earlier ones; 0: it has no lease
 
     def take(self, *, over: int | None = None) -> bool:
         """Return whether this process has it now; it does not wait for another one.
 
-        `over` is the token of a holder that hangs: it is taken over from that one, which has not let go.
+        `over` is the token of a holder that hangs, and from which the lease may be taken.
         """
         ...
 
@@ -125,7 +199,7 @@ class Lease(Protocol):
         ...
 
     def outbid(self, token: int) -> bool:
-        """Get a token above one that is not of this log; return False if another process has taken over."""
+        """Take a token above another log's, whose publications are there; return False if the lease is lost."""
         ...
 
     def append(self, rows: Sequence[Row]) -> int:
@@ -133,5 +207,13 @@ class Lease(Protocol):
         ...
 
     def release(self) -> None:
-        """Let another process have it."""
+        """Give up the lease, so that another process can take it."""
         ...
+
+
+def origin_of(log: Log) -> str:
+    """Return a digest that identifies a log: of its first record, which has the seed of its model."""
+    first = next(iter(log.read(0, 1)), None)
+    if first is None:
+        return ""
+    return blake2b(b"%d/" % first.row.time + first.row.payload, digest_size=16).hexdigest()

@@ -1,13 +1,13 @@
-"""The time that records of the log get: that of the system, without its jumps.
+"""The time of new records: the system clock without its jumps.
 
-The log's clock never goes back by itself, so one record with a time in the future would hold up all that
-waits for its deadline. Three things keep that from happening:
+The log's clock never goes back by itself, so one record with a time in the future would delay every event
+that waits for its deadline. Three measures prevent that:
 
-1. A jump of the system's clock while a process runs is not followed for HOLD_SECONDS: the process goes on
-   by its steady clock. A jump that is corrected meanwhile leaves no trace in the log.
-2. A front end whose clock is not that of the learner, on another machine, uses the learner's time.
-3. A log whose clock is ahead all the same (a machine that started with a wrong clock, or a log from an older
-   version) is corrected by the learner, with a record: see `LogClockCheck`.
+1. When the system clock jumps, a process uses its steady clock for HOLD_SECONDS. A jump that is
+   corrected in that time leaves no trace in the log.
+2. A front end whose clock differs from that of the learner, on another machine, uses the learner's time.
+3. A log whose clock is ahead all the same (after a start with a wrong clock, or from an older version) is
+   corrected by the learner, with a record: see `LogClockCheck`.
 """
 
 import threading
@@ -21,7 +21,7 @@ from rbmle.service.notices import Notice
 JUMP_SECONDS = 10.0  # a smaller one is followed at once
 HOLD_SECONDS = 60.0  # for which a jump is not followed
 SKEW_SECONDS = 30.0  # by which a front end's clock may differ from the learner's
-SKEWED_LOOKS = 5  # reports of the learner, one after the other, that have to say so
+SKEWED_LOOKS = 5  # reports of the learner in a row that have to differ so much
 AHEAD_SECONDS = 60.0  # by which the log's clock may be ahead of the learner's
 CONFIRM_SECONDS = 60.0  # for which it has to be, before it is set back
 MILLISECONDS = 1_000
@@ -30,12 +30,11 @@ _log = structlog.get_logger()
 
 
 def system_milliseconds() -> int:
-    """Return the time of the system's clock, which may jump."""
     return time.time_ns() // 1_000_000
 
 
 def steady_milliseconds() -> int:
-    """Return the time of a clock that never jumps, and that goes on while the machine sleeps."""
+    """Return the time of a clock that never jumps, and that continues while the machine sleeps."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
     return time.monotonic_ns() // 1_000_000
@@ -54,14 +53,13 @@ class WallClock:
     ) -> None:
         self._system, self._steady = system, steady
         self._lock = threading.Lock()
-        self._shift: int | None = None  # of the system's clock to the steady one, as it is followed
+        self._shift: int | None = None  # of the system clock to the steady one, without jumps
         self._jump: tuple[int, int] | None = None  # the shift after a jump, and when it was seen
         self._skew = 0  # of the learner's clock to this one, if it is followed
-        self._skewed = 0  # reports of the learner that differed, one after the other
+        self._skewed = 0  # reports of the learner in a row that differed
         self._notice: Notice | None = None
 
     def now(self) -> int:
-        """Return the time for a record."""
         with self._lock:
             return self._now() + self._skew
 
@@ -78,7 +76,7 @@ class WallClock:
         return [] if notice is None else [notice]
 
     def compare(self, theirs: int) -> None:
-        """Hear the learner's time, just now; if it stays far from ours, ours follows it."""
+        """Compare this clock with the learner's time of just now, and follow that if they stay far apart."""
         with self._lock:
             skew = theirs - self._now()
             if abs(skew) <= SKEW_SECONDS * MILLISECONDS:
@@ -136,10 +134,10 @@ class WallClock:
 
 
 class LogClockCheck:
-    """Notices that the log's clock is ahead of the wall clock, and says when to set it back.
+    """Detects that the log's clock is ahead of the wall clock, and says when to set it back.
 
-    The learner that leads asks. It waits for CONFIRM_SECONDS: a machine that starts with a clock of the past
-    mostly has the right time soon after, and a log that is set back by mistake closes events too early.
+    It waits for CONFIRM_SECONDS: a machine that starts with a clock in the past mostly has the right time soon
+    after, and a log that is set back by mistake closes events too early.
     """
 
     def __init__(self, steady: Callable[[], int] = steady_milliseconds) -> None:
@@ -150,7 +148,7 @@ class LogClockCheck:
         self._began = 0  # by the wall clock
 
     def is_due(self, log_time: int, now: int) -> bool:
-        """Return whether the clock of a log, of which all was read, has to be set back to now."""
+        """Return whether the log's clock has to be set back to now; ask when the whole log is read."""
         ahead = (log_time - now) / MILLISECONDS
         if ahead <= AHEAD_SECONDS:
             self._since, self.ahead_seconds = None, 0.0
@@ -168,8 +166,7 @@ class LogClockCheck:
         self._since = None
         return True
 
-    def corrected(self) -> None:
-        """Hear that the record that sets it back was written."""
+    def note_correction(self) -> None:
         self.corrections += 1
         _log.warning("the clock of the log was set back", by_seconds=round(self.ahead_seconds))
 

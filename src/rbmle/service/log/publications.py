@@ -1,4 +1,4 @@
-"""What the learner publishes for front ends: the newest of each name, beside the log."""
+"""Publications: what the learner tells front ends, the newest content of each name, beside the log."""
 
 import os
 from collections.abc import Iterator
@@ -7,32 +7,35 @@ from pathlib import Path
 from typing import Protocol
 
 from rbmle.core.files import written_whole
-from rbmle.service.log.errors import LeaseLost, LogUnavailable
+from rbmle.service.log.base import LeaseLost, LogUnavailable
 
-PublicationVersion = object  # one that is equal is the same publication
+MODEL = "model"
+REPORT = "report"
+DAYS = "days"  # statistics day by day
+HEARTBEAT = "heartbeat"
+
+PublicationVersion = object  # equal versions mean the same publication
 
 
 class Publications(Protocol):
-    """Contents by name, each replaced whole; one process puts, any number look, from any thread.
+    """Contents by name, each replaced as a whole; one process writes, any thread of any process reads.
 
-    They save time and nothing else: what is lost is published again.
+    They can be lost: the learner publishes everything again.
     """
 
     def put(self, name: str, content: bytes, token: int | None = None) -> None:
-        """Replace what has this name, as the learner with a fencing token; None: as the newest one.
+        """Replace the content of a name, as the learner with a fencing token; None: with the newest token.
 
-        Raise LogUnavailable if that cannot be done, and LeaseLost if one with a larger token has put this
-        name. Whatever happens, nobody finds this content while there is one of a larger token.
+        Raise LogUnavailable if it cannot be written, and LeaseLost if a learner with a larger token has
+        written this name. Nobody reads this content while there is one of a larger token.
         """
         ...
 
     def newer(self, name: str, than: PublicationVersion) -> tuple[PublicationVersion, bytes] | None:
-        """Return the version and the content of a name; None if there is none, or none that is new."""
+        """Return the version and the content of a name; None if there is no version other than `than`."""
         ...
 
-    def close(self) -> None:
-        """Let go."""
-        ...
+    def close(self) -> None: ...
 
 
 class FilePublications:
@@ -44,7 +47,7 @@ class FilePublications:
     def put(self, name: str, content: bytes, token: int | None = None) -> None:
         """Replace a file in one step; it need not survive a power cut.
 
-        Each token has files of its own, so one that was taken over cannot replace what came after it.
+        Each token has its own files, so a learner that was taken over cannot replace newer ones.
         """
         with _failures():
             known = self._tokens(name)
@@ -59,7 +62,6 @@ class FilePublications:
                     self._path(name, earlier).unlink(missing_ok=True)
 
     def newer(self, name: str, than: PublicationVersion) -> tuple[PublicationVersion, bytes] | None:
-        """Return the content of the file of the largest token, if it is another one than the last."""
         with _failures():
             path = self._path(name, max(self._tokens(name), default=0))
             try:
@@ -71,16 +73,15 @@ class FilePublications:
                 return None
 
     def close(self) -> None:
-        """Do nothing."""
+        pass
 
     def _path(self, name: str, token: int) -> Path:
         return self._folder / (f"published-{name}.{token}" if token else f"published-{name}")
 
     def _tokens(self, name: str) -> list[int]:
-        """Return the tokens for which there is a file."""
         start = f"published-{name}."
-        found = (file[len(start) :] for file in os.listdir(self._folder) if file.startswith(start))
-        return [int(token) for token in found if token.isdecimal()]
+        ends = (file[len(start) :] for file in os.listdir(self._folder) if file.startswith(start))
+        return [int(token) for token in ends if token.isdecimal()]
 
 
 def _version(status: os.stat_result) -> PublicationVersion:
@@ -92,4 +93,4 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LogUnavailable(f"what is published cannot be read or written: {error}") from error
+        raise LogUnavailable(f"publications cannot be read or written: {error}") from error

@@ -1,15 +1,17 @@
-"""What the log remembers: all that ever changes what the service knows, and nothing else."""
+"""Records: everything in the log, and all that can change what the service knows."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from rbmle.evaluation.weight_sums import WeightSums
+from rbmle.evaluation.sums import WeightSums
+from rbmle.service.log.base import Row
 
-OPERATOR = ""  # the event of records that are of none: models and configurations
-CLOCK = "\x1f"  # the event of records of time; no client can have it
-EVALUATIONS = "\x1e"  # the event of records of evaluations
+# What stands as the event of records that belong to no event; clients cannot use these.
+OPERATOR = ""  # models and configurations
+CLOCK = "\x1f"  # time
+EVALUATIONS = "\x1e"
 
 RawFeatures = msgspec.Raw  # a JSON array of objects, as the client sent it
 NO_FEATURES: RawFeatures = msgspec.Raw(b"[]")
@@ -26,33 +28,31 @@ class OfferedAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     features: RawFeatures = NO_FEATURES
 
 
-# The digest of imported decisions of which only the probability of the chosen action is known: the others
-# share the rest alike.
+# The digest of imported decisions of which only the probability of the chosen action is known; the other
+# actions share the rest equally.
 SHARED_ALIKE = "imported"
 
 
 class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was chosen in one slot, and with which probability each eligible action would have been."""
+    """What was chosen in one slot, and the probability of each eligible action."""
 
     eligible: list[int]  # places in the list of actions
     probabilities: list[float]  # of the eligible ones, in their order
     chosen: int  # a place in the list of actions
     slot: str = ""  # empty where there is one slot only
     features: RawFeatures = NO_FEATURES  # of the slot
-    baseline: int = 0  # the place of the action that would be shown without us
-    preferred: int | None = (
-        None  # what the model would have shown, where the baseline was; else None
-    )
+    baseline: int = 0  # the place of the action that would be shown without the service
+    preferred: int | None = None  # what the model would have shown, if the baseline was shown
 
 
 class Modelled(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A model of this kind starts here, before any data; what went before is not learned by it."""
+    """A model with these settings starts here; it learns nothing from earlier records."""
 
     settings: dict[str, Any]  # of the policy and of the featuriser
 
 
 class Imported(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A model that was learned elsewhere, or before, goes on here."""
+    """A saved model continues here."""
 
     model: bytes  # as `Bandit.save` writes it
 
@@ -63,7 +63,7 @@ class Decided(Record, frozen=True, kw_only=True, omit_defaults=True):
     context: RawFeatures
     actions: Sequence[OfferedAction]
     plays: list[Play]  # one for each slot
-    digest: str  # of the request: the same event with another one is a conflict
+    digest: str  # of the request: the same event with another digest is a conflict
     learned: int  # observations that the deciding model had seen
     deferred: bool = False  # not to be learned from before it is activated
     mode: str = "Online"  # the learning mode at that time
@@ -74,20 +74,20 @@ class Activated(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Rewarded(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """What an event was worth."""
+    """The reward of an event."""
 
     values: dict[str, float]  # by slot
     digest: str = ""
 
 
 class Configured(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A new configuration, from here on."""
+    """A new configuration starts here."""
 
     configuration: dict[str, Any]
 
 
 class Ticked(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """Time has passed: what waited until now is over."""
+    """Time has passed: deadlines until now are over."""
 
 
 class ClockCorrected(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,18 +95,18 @@ class ClockCorrected(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reset(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """The model starts anew; events before it are not learned from any more."""
+    """The model starts again; it learns nothing from earlier events."""
 
 
 class NamedPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A policy that is to be judged: `lin-ucb`, or a name that begins so, and its settings."""
+    """A policy to evaluate: its settings, and `lin-ucb` or a name whose first word is that."""
 
     name: str
     arguments: str = ""  # key=value, with spaces between
 
 
 class EvaluationAsked(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody wants to know what policies would have earned, or which features matter, in some time."""
+    """An evaluation was requested: what policies would have earned, or which features matter, in some time."""
 
     id: str
     name: str
@@ -126,9 +126,9 @@ class PolicyEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     ips_numerator: float
     ips_denominator: float
     snips_denominator: float
-    average_reward: float | None  # None: the log does not tell
+    average_reward: float | None  # None: it cannot be estimated
     half_width: float | None  # of its 95 % confidence interval; None: it has none
-    warnings: list[str] = []  # what must be known of it, as that it hardly plays what the log has
+    warnings: list[str] = []  # such as that it hardly plays what was logged
     minutes: int = 0  # the length of a window; 0: there are none
     windows: dict[int, WeightSums] = {}  # by number: the time of decisions over that length
 
@@ -142,7 +142,7 @@ class FeatureScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvaluationDone(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """What was found, or why nothing was."""
+    """The results of an evaluation, or why there are none."""
 
     asked: int  # the seq of what was asked
     estimates: list[PolicyEstimate] = []
@@ -151,13 +151,13 @@ class EvaluationDone(Record, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def doubts(self) -> list[str]:
-        """Return why nothing was found, or what must be known of it."""
-        warnings = [warning for one in self.estimates for warning in one.warnings]
+        """Return why there are no results, or what limits them."""
+        warnings = [warning for estimate in self.estimates for warning in estimate.warnings]
         return [self.problem, *warnings] if self.problem else warnings
 
 
 class EvaluationDeleted(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """What was asked and found is not shown any more."""
+    """An evaluation was deleted, and is no longer shown."""
 
     asked: int
 
@@ -172,26 +172,19 @@ KINDS: dict[str, type[Record]] = {
 }
 
 
-def packed(features: list[dict[str, Any]]) -> RawFeatures:
-    """Return features as a client would send them."""
+def pack_features(features: list[dict[str, Any]]) -> RawFeatures:
     return msgspec.Raw(msgspec.json.encode(features))
 
 
-def unpacked(features: RawFeatures) -> list[dict[str, Any]]:
-    """Return features as Python has them."""
+def unpack_features(features: RawFeatures) -> list[dict[str, Any]]:
     return msgspec.json.decode(features, type=list[dict[str, Any]])
 
 
-def kind_of(record: Record) -> str:
-    """Return the name under which a record is stored."""
-    return type(record).__name__.lower()
+def row_of(record: Record, event: str, time: int, request: str | None = None) -> Row:
+    """Return a record as a row of the log; equal records have the same bytes."""
+    kind = type(record).__name__.lower()
+    return Row(kind, event, request, time, msgspec.json.encode(record))
 
 
-def encoded(record: Record) -> bytes:
-    """Return a record as JSON, the same bytes for the same record."""
-    return msgspec.json.encode(record)
-
-
-def decoded(kind: str, payload: bytes) -> Record:
-    """Return the record that `encoded` wrote."""
-    return msgspec.json.decode(payload, type=KINDS[kind])
+def decode_record(row: Row) -> Record:
+    return msgspec.json.decode(row.payload, type=KINDS[row.kind])

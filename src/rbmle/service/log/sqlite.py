@@ -1,28 +1,52 @@
 """A log in a SQLite file, through apsw: write-ahead log, synced at each commit."""
 
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import apsw
 
-from rbmle.service.log import sqlite_file
-from rbmle.service.log.base import Lease, Row, Stored
-from rbmle.service.log.errors import LeaseLost, LogDamaged, LogRefused, LogUnavailable
-from rbmle.service.log.lease import Fence, FencedLease
-from rbmle.service.log.pool import Pool
-from rbmle.service.log.row_codec import (
+from rbmle.service.log.backend import (
+    DatabaseLog,
     EncodedRow,
-    duplicate,
-    encoded_rows,
-    in_chunks,
-    problems_of,
+    Fence,
+    FencedLease,
+    Pool,
+    check_token,
+    duplicate_error,
+    encode_rows,
     requests_of,
-    stored,
 )
+from rbmle.service.log.base import Lease, LogDamaged, LogRefused, LogUnavailable, Row
+
+MARK = 0x52424D4C  # SQLite's application_id: "RBML"
+VERSION = 1  # SQLite's user_version
+BUSY_MILLISECONDS = 5000  # while another connection opens or closes
+SCHEMA = """
+CREATE TABLE log (
+    seq INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    event TEXT NOT NULL,
+    request TEXT,
+    time INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX log_event ON log (event);
+CREATE UNIQUE INDEX log_request ON log (request) WHERE request IS NOT NULL;
+"""
+FENCE = "CREATE TABLE IF NOT EXISTS fence (token INTEGER NOT NULL, has_lock INTEGER NOT NULL)"
+HAS_FENCE = "SELECT 1 FROM sqlite_schema WHERE name = 'fence'"
+# In one statement: another process may be making the tables.
+FORMAT = """
+SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema)
+FROM pragma_application_id, pragma_user_version
+"""
 
 # Bytes go in and out, so that a damaged text can be read; in the file they are text, for people.
 ROW = "(?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?)"
@@ -30,17 +54,161 @@ SELECT = (
     "SELECT seq, CAST(kind AS BLOB), CAST(event AS BLOB), CAST(request AS BLOB),"
     " time, payload, checksum FROM log "
 )
-MOST_ROWS = 64  # in one statement: for each, other threads wait for this one, and it for them
-# Our statements are always the same, so one that SQLite does not understand meets damaged tables.
+MOST_ROWS = 64  # in one statement: each statement blocks other threads once
+# Our statements never change, so SQLite rejects one only if the tables are damaged.
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 
 
-class SQLiteLog:
+Result = TypeVar("Result")
+
+
+def make_private(path: Path) -> None:
+    """Create a file and its folder for the owner only, synced to disk, unless they exist.
+
+    An existing file is not even opened: to close it would drop the locks of this process on it.
+    """
+    _make_folder(path.parent)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    _sync_folder(path.parent)
+
+
+class FileLock:
+    """SQLite's own lock, on an empty file beside the log."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}-lease")
+        self._connection: apsw.Connection | None = None
+
+    def take(self) -> bool:
+        if self._connection is not None:
+            return True
+        make_private(self._path)
+        connection = apsw.Connection(str(self._path))
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except apsw.BusyError:
+            connection.close()
+            return False
+        self._connection = connection
+        return True
+
+    def is_held(self) -> bool:
+        """Return whether this process has it: only its end could take it away."""
+        return self._connection is not None
+
+    def release(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+def connect_writer(path: Path, vfs: str | None, synchronous: str, pages: int) -> apsw.Connection:
+    """Return a connection that writes a log, which is made if the file is empty."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+    try:
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        check_format(connection, path)
+        connection.pragma("synchronous", synchronous)
+        connection.pragma("fullfsync", True)  # on macOS, fsync alone leaves data in the drive
+        connection.pragma("checkpoint_fullfsync", True)
+        if _patiently(lambda: connection.pragma("journal_mode", "wal")) != "wal":
+            raise LogRefused(f"the file system of {path} has no shared memory, which WAL needs")
+        connection.wal_autocheckpoint(pages)
+        make_tables(connection, path)
+        sync_readable(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _patiently(action: Callable[[], Result]) -> Result:
+    """Repeat an action while another process blocks it, for SQLite does not wait there by itself."""
+    end = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            return action()
+        except apsw.BusyError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def make_tables(connection: apsw.Connection, path: Path) -> None:
+    """Create the tables of a log in an empty file, unless another process is faster."""
+    if not check_format(connection, path):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        if check_format(connection, path):
+            connection.execute(SCHEMA)
+            connection.pragma("application_id", MARK)
+            connection.pragma("user_version", VERSION)
+    connection.execute("COMMIT")
+
+
+def sync_readable(connection: apsw.Connection) -> None:
+    """Sync all that can be read: a killed process may have written rows without syncing them.
+
+    Without this, a restarted service could answer from rows that a power cut still takes.
+    """
+    _patiently(lambda: connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+
+
+def connect_reader(path: Path, vfs: str | None) -> apsw.Connection:
+    """Return a connection that cannot write."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    return connection
+
+
+def check_format(connection: apsw.Connection, path: Path) -> bool:
+    """Return whether the file is empty; raise LogRefused if it is neither that nor a log we know."""
+    try:
+        ((mark, version, is_empty),) = connection.execute(FORMAT)
+    except apsw.NotADBError:
+        raise LogRefused(f"{path} is not an SQLite file; choose another path") from None
+    if is_empty and mark == version == 0:
+        return True
+    if mark != MARK:
+        raise LogRefused(f"{path} is a SQLite file of another program; choose another path")
+    if version != VERSION:
+        raise LogRefused(
+            f"the log {path} has format {version}, but this version of rbmle knows {VERSION}; "
+            f"install the version of rbmle that wrote it, or a later one"
+        )
+    return False
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class SQLiteLog(DatabaseLog):
     """A log in one file (and its `-wal`, `-shm` and `-lease`), for the processes of one machine.
 
-    `vfs` names the file system that apsw is to use.
-    `synchronous="NORMAL"` breaks the promise of a power cut; it is the control of its test.
+    `vfs` names the file system for apsw. `synchronous="NORMAL"` may lose acknowledged rows in a power cut; it
+    is the control of the test.
     """
+
+    BY_EVENT = SELECT + "WHERE event = CAST(? AS TEXT) ORDER BY seq"
+    BY_REQUEST = SELECT + "WHERE request = CAST(? AS TEXT)"
+    NEXT = SELECT + "WHERE seq > ? ORDER BY seq LIMIT ?"
 
     def __init__(
         self,
@@ -57,33 +225,29 @@ class SQLiteLog:
             synchronous,
             checkpoint_pages,
         )
-        self._readers = Pool(lambda: sqlite_file.connect_reader(self._path, vfs))
+        self._readers = Pool(lambda: connect_reader(self._path, vfs))
         self._is_writable = not is_read_only
         self._writer: apsw.Connection | None = None
         with self._failures("open"):
             if is_read_only:
                 with self._readers.lent() as connection:
-                    if sqlite_file.check_format(connection, self._path):
+                    if check_format(connection, self._path):
                         raise LogRefused(f"{self._path} is empty; a writer has to make the log")
                 return
-            sqlite_file.make_private(self._path)
-            self._writer = sqlite_file.connect_writer(self._path, *self._settings)
+            make_private(self._path)
+            self._writer = connect_writer(self._path, *self._settings)
 
-    def append(self, rows: Sequence[Row]) -> int:
-        """Store rows in one transaction, all or none; return the seq of the first."""
-        return self._append(rows, lambda _: None)
-
-    def _append(self, rows: Sequence[Row], check: Callable[[apsw.Connection], None]) -> int:
-        """Store rows; `check` looks at the log in the same transaction, and may raise an error."""
+    def _append(self, rows: Sequence[Row], token: int | None) -> int:
         if not rows:
             raise ValueError("there is no row to append; give one or more")
         is_committing = False
         connection = self._writing()
         try:
             connection.execute("BEGIN IMMEDIATE")
-            check(connection)
+            if token is not None:
+                check_token(token, _fence(connection))
             first = _last(connection) + 1
-            encoded = encoded_rows(first, rows)
+            encoded = encode_rows(first, rows)
             for start in range(0, len(encoded), MOST_ROWS):
                 some = encoded[start : start + MOST_ROWS]
                 connection.execute(_insert(len(some)), list(chain.from_iterable(some)))
@@ -91,10 +255,10 @@ class SQLiteLog:
             connection.execute("COMMIT")
         except apsw.ConstraintError:
             self._roll_back(connection)
-            raise duplicate(rows, self._known(rows)) from None
+            raise duplicate_error(rows, self._stored_requests(rows)) from None
         except DAMAGE as error:
             self._roll_back(connection)
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
         except (apsw.Error, OSError) as error:
             self._roll_back(connection)
             raise LogUnavailable(
@@ -107,27 +271,11 @@ class SQLiteLog:
             raise
         return first
 
-    def read(self, after: int = 0, limit: int | None = None) -> Iterator[Stored]:
-        """Yield rows with seq > after in their order, from short reads of CHUNK rows."""
-        return (stored(encoded) for encoded in self._encoded(after, limit))
-
-    def of_event(self, event: str) -> list[Stored]:
-        """Return the rows of an event in their order."""
-        found = self._ask(SELECT + "WHERE event = CAST(? AS TEXT) ORDER BY seq", (event.encode(),))
-        return [stored(encoded) for encoded in found]
-
-    def of_request(self, request: str) -> Stored | None:
-        """Return the row with this request, or None."""
-        found = self._ask(SELECT + "WHERE request = CAST(? AS TEXT)", (request.encode(),))
-        return stored(found[0]) if found else None
-
     def last(self) -> int:
-        """Return the seq of the last row."""
         with self._failures("read"), self._readers.lent() as connection:
             return _last(connection)
 
     def size(self) -> int:
-        """Return the bytes of the file and of its write-ahead log."""
         self.last()  # a closed log has none
         beside = self._path.with_name(f"{self._path.name}-wal")
         return sum(path.stat().st_size for path in (self._path, beside) if path.exists())
@@ -139,33 +287,30 @@ class SQLiteLog:
             with self._failures("read"), self._readers.lent() as connection:
                 lines = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
             problems += [line for line in lines if line != "ok"]
-            problems += problems_of(self._encoded(0, None))
+            problems += super().verify()
         except LogDamaged as damage:
             problems.append(str(damage))
         return problems
 
     def lease(self) -> Lease:
-        """Return a lease by a lock on a file beside the log."""
         vfs, synchronous, pages = self._settings
         return FencedLease(
-            sqlite_file.FileLock(self._path),
+            FileLock(self._path),
             lambda: SQLiteLog(self._path, vfs=vfs, synchronous=synchronous, checkpoint_pages=pages),
         )
 
     def fence(self) -> Fence:
-        """Return the fence as it is now."""
         with self._failures("read"), self._readers.lent() as connection:
             return _fence(connection)
 
     def move_fence(self, before: int, after: Fence) -> bool:
-        """Replace the fence if its token is still `before`; return whether it was."""
         connection = self._writing()
         with self._failures("write"):
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 is_same = _fence(connection).token == before
                 if is_same:
-                    connection.execute(f"{sqlite_file.FENCE}; DELETE FROM fence")
+                    connection.execute(f"{FENCE}; DELETE FROM fence")
                     connection.execute("INSERT INTO fence VALUES (?, ?)", after)
                 connection.execute("COMMIT")
             except BaseException:
@@ -173,17 +318,7 @@ class SQLiteLog:
                 raise
         return is_same
 
-    def append_as(self, token: int, rows: Sequence[Row]) -> int:
-        """Append as the holder with a token, or raise LeaseLost if there is a newer one."""
-
-        def check(connection: apsw.Connection) -> None:
-            if (newest := _fence(connection).token) != token:
-                raise LeaseLost(token, newest)
-
-        return self._append(rows, check)
-
     def close(self) -> None:
-        """Let go of the file."""
         self._is_writable = False
         self._readers.close()
         if self._writer is not None:
@@ -191,32 +326,25 @@ class SQLiteLog:
                 self._writer.close()
         self._writer = None
 
-    def _encoded(self, after: int, limit: int | None) -> Iterator[EncodedRow]:
-        """Yield rows in their order, as they are."""
-        query = SELECT + "WHERE seq > ? ORDER BY seq LIMIT ?"
-        return in_chunks(lambda *range_: self._ask(query, range_), after, limit)
-
-    def _ask(self, query: str, values: tuple[int | bytes, ...]) -> list[EncodedRow]:
+    def _query(self, query: str, *values: int | bytes) -> list[EncodedRow]:
         with self._failures("read"), self._readers.lent() as connection:
             return list(connection.execute(query, values))
 
-    def _known(self, rows: Sequence[Row]) -> list[bytes]:
-        """Return those of the requests that are stored."""
+    def _stored_requests(self, rows: Sequence[Row]) -> list[bytes]:
         query = "SELECT 1 FROM log WHERE request = CAST(? AS TEXT)"
         with self._failures("read"), self._readers.lent() as connection:
             return [r for r in requests_of(rows) if list(connection.execute(query, (r,)))]
 
     def _writing(self) -> apsw.Connection:
-        """Return the connection that writes; a new one if the old one had to be given up."""
         if not self._is_writable:
             raise LogUnavailable(f"the log {self._path} is closed, or open for reading only")
         if self._writer is None:
             with self._failures("open"):
-                self._writer = sqlite_file.connect_writer(self._path, *self._settings)
+                self._writer = connect_writer(self._path, *self._settings)
         return self._writer
 
     def _roll_back(self, connection: apsw.Connection) -> None:
-        """Undo what an append began; SQLite itself does so after some errors."""
+        """Undo what an append began, unless SQLite has done so itself."""
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -226,15 +354,14 @@ class SQLiteLog:
 
     @contextmanager
     def _failures(self, action: str) -> Iterator[None]:
-        """Turn SQLite's errors into ours."""
         try:
             yield
         except DAMAGE as error:
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
         except (apsw.Error, OSError) as error:
             raise LogUnavailable(f"cannot {action} the log {self._path}: {_text(error)}") from error
 
-    def _damaged(self, error: Exception) -> LogDamaged:
+    def _damage_error(self, error: Exception) -> LogDamaged:
         return LogDamaged(
             f"the log {self._path} is damaged: {_text(error)}; restore it from a copy"
         )
@@ -242,7 +369,6 @@ class SQLiteLog:
 
 @cache
 def _insert(rows: int) -> str:
-    """Return the statement that stores some rows at once."""
     return "INSERT INTO log VALUES " + ", ".join([ROW] * rows)
 
 
@@ -252,10 +378,10 @@ def _last(connection: apsw.Connection) -> int:
 
 
 def _fence(connection: apsw.Connection) -> Fence:
-    if not list(connection.execute(sqlite_file.HAS_FENCE)):
+    if not list(connection.execute(HAS_FENCE)):
         return Fence()
-    found = [Fence(token, bool(lock)) for token, lock in connection.execute("SELECT * FROM fence")]
-    return found[0] if found else Fence()
+    rows = [Fence(token, bool(lock)) for token, lock in connection.execute("SELECT * FROM fence")]
+    return rows[0] if rows else Fence()
 
 
 def _text(error: BaseException) -> str:

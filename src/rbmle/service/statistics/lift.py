@@ -1,4 +1,4 @@
-"""Sums of which lifts are made: what is earned above another policy.
+"""The sums behind lifts: how much more is earned than by another policy.
 
 A play with the reward r has the weight w = π(a)/p(a) for another policy π. With m and q, which are known
 before the play (the mean reward and the mean of π so far),
@@ -8,17 +8,31 @@ before the play (the mean reward and the mean of π so far),
 has the mean V_π whatever q is, and a small variance if q is near to V_π. `lift_intervals` has the rest.
 """
 
-import msgspec
+from typing import TYPE_CHECKING, Any, Self
 
-from rbmle.service.statistics.weights import Weight
+import msgspec
+import numpy as np
+
+from rbmle.service.statistics.estimates import Weight
+
+if TYPE_CHECKING:
+    from rbmle.evaluation.rounds import Rounds
 
 LEAST, MOST = -1.0, 1.0  # rewards; sums of several rewards may be beyond
 MOST_WEIGHT = 4_096.0  # a play that could have a larger one is left out
 PRIOR = 8  # plays that means begin with, so that the first few do not swing them
 
 
+class Sums(msgspec.Struct, array_like=True):
+    """Numbers, and parts that can be merged, which are added field by field."""
+
+    def merged(self, later: Self) -> Self:
+        pairs = [(getattr(self, name), getattr(later, name)) for name in self.__struct_fields__]
+        return type(self)(*(a.merged(b) if hasattr(a, "merged") else a + b for a, b in pairs))
+
+
 class Means(msgspec.Struct, array_like=True):
-    """The mean reward of what is played, and of another policy, so far."""
+    """The mean reward so far of the plays, and of another policy."""
 
     plays: int = 0
     reward: float = 0.0  # Σ r
@@ -27,7 +41,7 @@ class Means(msgspec.Struct, array_like=True):
 
     @property
     def played(self) -> float:
-        """Return m, which is 0 before any play."""
+        """Return m."""
         return self.reward / (self.plays + PRIOR)
 
     def other(self, largest: float) -> float:
@@ -43,14 +57,12 @@ class Means(msgspec.Struct, array_like=True):
         self.wr += weight * reward
 
 
-class LiftSums(msgspec.Struct, array_like=True):
-    """All that a lift and its confidence sequence need of any number of plays."""
+class LiftSums(Sums, array_like=True):
+    """The sums over any number of plays for a lift and its confidence sequence."""
 
     plays: int = 0  # n
     beyond: int = 0  # plays with a reward beyond −1 to 1, which are left out
-    unlikely: int = (
-        0  # plays whose weight could have been too large or has no bound, which are left out
-    )
+    unlikely: int = 0  # plays whose weight has no bound, or one that is too large, also left out
     reward: float = 0.0  # Σ r
     other: float = 0.0  # Σ b
     rr: float = 0.0  # Σ (r − m)²
@@ -60,7 +72,7 @@ class LiftSums(msgspec.Struct, array_like=True):
     below: float = 0.0  # the largest w (q + 1) there could have been
 
     def add(self, weight: Weight | None, reward: float, means: Means) -> None:
-        """Count a play, and take it into the means, which are of all before; None tells nothing.
+        """Count a play, and add it to the means, which are of all earlier plays.
 
         >>> sums = LiftSums()
         >>> sums.add(Weight(2.0, 2.0), 1.0, Means(plays=8, reward=8.0, w=16.0, wr=8.0))
@@ -86,18 +98,14 @@ class LiftSums(msgspec.Struct, array_like=True):
         self.below = max(self.below, largest * (q - LEAST))
         means.add(w, reward)
 
-    def merged(self, later: "LiftSums") -> "LiftSums":
-        """Return both together."""
-        sums = {name: getattr(self, name) + getattr(later, name) for name in self.__struct_fields__}
-        largest = {
-            "above": max(self.above, later.above),
-            "below": max(self.below, later.below),
-        }
-        return LiftSums(**sums | largest)
+    def merged(self, later: Self) -> Self:
+        sums = super().merged(later)
+        sums.above, sums.below = max(self.above, later.above), max(self.below, later.below)
+        return sums
 
 
-class RewardSums(msgspec.Struct, array_like=True):
-    """All that a mean reward and its confidence sequence need of any number of plays."""
+class RewardSums(Sums, array_like=True):
+    """The sums over any number of plays for a mean reward and its confidence sequence."""
 
     plays: int = 0
     beyond: int = 0  # plays with a reward beyond −1 to 1
@@ -112,11 +120,24 @@ class RewardSums(msgspec.Struct, array_like=True):
         self.reward += reward
         self.squares += (reward - mean) ** 2
 
-    def merged(self, later: "RewardSums") -> "RewardSums":
-        """Return both together."""
-        return RewardSums(
-            self.plays + later.plays,
-            self.beyond + later.beyond,
-            self.reward + later.reward,
-            self.squares + later.squares,
-        )
+
+class LoggedLift:
+    """Sums of the lift over the baseline action, of rounds in the order in which they were settled.
+
+    As in the service, a round counts if the policy decided it and all probabilities were logged.
+    """
+
+    def __init__(self) -> None:
+        self.sums, self._means = LiftSums(), Means()
+
+    def add(self, rounds: "Rounds", weights: Any) -> None:
+        """Count some rounds that have a baseline action, with its weights there."""
+        assert rounds.logged is not None
+        assert rounds.baselines is not None
+        assert rounds.is_of_policy is not None
+        chances = rounds.logged[rounds.starts + rounds.baselines]
+        places = np.flatnonzero(rounds.is_of_policy & ~np.isnan(chances))
+        largest = (1 / chances[places]).tolist()
+        columns = weights[places].tolist(), largest, rounds.rewards[places].tolist()
+        for weight, most, reward in zip(*columns, strict=True):
+            self.sums.add(Weight(weight, most), reward, self._means)

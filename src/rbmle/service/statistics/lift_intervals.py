@@ -1,4 +1,4 @@
-"""Confidence sequences for lifts and rewards: intervals that hold at all times at once.
+"""Confidence sequences for lifts and rewards: intervals that are valid at all times at once.
 
 With the sums of `lift`, for numbers x and y, and with a probability of 1 − α for all n at once,
 
@@ -8,33 +8,52 @@ where V and V_π are means over the n plays, and u is the boundary of `rbmle.eva
 scale c bounds what is squared from below. The lift V − V_π is x = 1, y = −1. The relative lift V/V_π − 1
 is at least ρ where V − (1 + ρ) V_π is at least 0, as in Fieller's intervals for ratios.
 
-The bound is proven for x and y that are fixed. So the ends of a difference hold at all times, and so does
-whether a relative lift is above or below 0, which is ρ = 0. The ends of a relative lift hold at all times
-where the ratio V/V_π stays the same; where it moves, each look is at another ρ, and they are approximate.
+The bound is proven for fixed x and y. So the ends of a difference are valid at all times, and so is the sign
+of a relative lift, which is ρ = 0. The ends of a relative lift are valid at all times if the ratio V/V_π stays
+the same; if it moves, each look is at another ρ, and they are approximate.
 
-The scale has to be known beforehand, but is found in the log: there are twelve, each of which is allowed
-α/12, and the smallest is used that bounds all plays so far.
+The scale has to be chosen before the data, but depends on them: there are twelve scales, each with α/12, and
+the smallest one that bounds all plays so far is used.
+
+A moving window is another one at each look. Each window begins at the start of a bucket, and its confidence
+sequence is valid from there on at all times at once. The windows begin 2,198 times in a week altogether, so
+with α/2198 for each of them all intervals of a week are valid together with probability 1 − α: there is a
+false alarm in at most one week of twenty, however often anyone looks.
 """
 
 import math
 from functools import lru_cache
+from importlib import import_module
 
 import msgspec
-from scipy.optimize import brentq
 
-from rbmle.evaluation.sequences import boundary
+from rbmle.service.statistics.estimates import FEWEST, NORMAL_95
 from rbmle.service.statistics.lift import LEAST, MOST, LiftSums, RewardSums
+from rbmle.service.statistics.ranges import DAY, RANGES
+from rbmle.service.statistics.tally import Earned
 
 CONFIDENCE = 0.95
+LARGEST = 10.0  # relative lift; where it may be larger, the lift is a difference
+STEP = 1.01  # sums of squares are rounded up by at most this factor, so boundaries can be cached
+
+FALSE_ALARMS = 0.05  # share of weeks with a false alarm, at most
+LAST = {"hour": "the last hour", "day": "the last 24 hours", "week": "the last 7 days"}
+WINDOWS = tuple(LAST)  # the shortest first
+ALL = "all"
+ALL_TIME_ALPHA = 0.025  # on each side
+
+
 SCALES = tuple(2.0**power for power in range(2, 14))  # of w (r − q), which is up to 2 MOST_WEIGHT
-LARGEST = 10.0  # relative lift; where it may be larger, it is told as a difference
-STEP = (
-    1.01  # sums of squares are rounded up by less than this, so that boundaries are seldom computed
-)
+
+
+def import_scipy() -> None:
+    """Import SciPy, which takes about a second, before the first interval needs it."""
+    import_module("scipy.optimize")
+    import_module("rbmle.evaluation.sequences")
 
 
 class Lift(msgspec.Struct, frozen=True, kw_only=True):
-    """How much more is earned than by another policy: a difference of rewards, or a part of the other's."""
+    """How much more is earned than by another policy: a difference, or a share of the other's reward."""
 
     value: float
     low: float
@@ -43,22 +62,29 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lift_of(sums: LiftSums, confidence: float = CONFIDENCE) -> Lift | None:
-    """Return the lift, relative if the other policy surely earns something; None if nothing is known."""
+    """Return the lift, relative if the other policy's mean reward is significantly above zero.
+
+    None if there is no play, or a reward beyond −1 to 1.
+    """
     if not sums.plays or sums.beyond:
         return None
     tail = (1 - confidence) / 2
-    if sums.other > 0 and bound(sums, 0.0, 1.0, tail) > 0:
+    if sums.other > 0 and lower_bound(sums, 0.0, 1.0, tail) > 0:
         value = sums.reward / sums.other - 1
         low, high = _ratio(sums, 1.0, value, tail), _ratio(sums, -1.0, value, tail)
         if max(abs(low), abs(high)) <= LARGEST:
             return Lift(value=value, low=low, high=high, is_relative=True)
     value = (sums.reward - sums.other) / sums.plays
-    low, high, most = bound(sums, 1.0, -1.0, tail), -bound(sums, -1.0, 1.0, tail), MOST - LEAST
+    low, high, most = (
+        lower_bound(sums, 1.0, -1.0, tail),
+        -lower_bound(sums, -1.0, 1.0, tail),
+        MOST - LEAST,
+    )
     return Lift(value=value, low=max(low, -most), high=min(high, most), is_relative=False)
 
 
-def bound(sums: LiftSums, x: float, y: float, alpha: float) -> float:
-    """Return what x V + y V_π is above, at all times at once with a probability of at least 1 − α."""
+def lower_bound(sums: LiftSums, x: float, y: float, alpha: float) -> float:
+    """Return a lower bound of x V + y V_π, valid at all times at once with probability 1 − α."""
     largest = sums.below if y > 0 else sums.above
     scale = next(scale for scale in SCALES if scale >= largest)
     size = abs(x) * (MOST - LEAST) / scale + abs(y)  # in these units the scale is that of w (r − q)
@@ -68,10 +94,11 @@ def bound(sums: LiftSums, x: float, y: float, alpha: float) -> float:
 
 
 def _ratio(sums: LiftSums, sign: float, value: float, alpha: float) -> float:
-    """Return an end of the interval of V/V_π − 1: the lower one for 1, the upper one for −1."""
+    """Return the lower (1) or the upper (−1) end of the interval of V/V_π − 1, by the sign."""
+    from scipy.optimize import brentq
 
     def excess(ratio: float) -> float:
-        return bound(sums, sign, -sign * (1 + ratio), alpha)
+        return lower_bound(sums, sign, -sign * (1 + ratio), alpha)
 
     end, step = value, 1.0
     while excess(end) < 0:
@@ -83,7 +110,7 @@ def _ratio(sums: LiftSums, sign: float, value: float, alpha: float) -> float:
 
 
 def reward_interval(sums: RewardSums, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-    """Return between what a mean reward is; None if that is not known."""
+    """Return the interval of a mean reward; None if there is no play, or a reward beyond −1 to 1."""
     if not sums.plays or sums.beyond:
         return None
     mean = sums.reward / sums.plays
@@ -92,11 +119,81 @@ def reward_interval(sums: RewardSums, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def _boundary(squares: float, alpha: float, scale: float) -> float:
-    """Return u, or a little more; it grows with the squares."""
+    """Return u, rounded up by a little."""
     step = math.ceil(math.log(squares) / math.log(STEP)) if squares > 1 else 0
     return _boundary_at(step, alpha, scale)
 
 
 @lru_cache(maxsize=2**14)
 def _boundary_at(step: int, alpha: float, scale: float) -> float:
+    from rbmle.evaluation.sequences import boundary
+
     return boundary(STEP**step, alpha, scale)
+
+
+STARTS = sum(7 * DAY // RANGES[name].length for name in WINDOWS)  # of windows in a week
+
+
+class WindowLift(msgspec.Struct, frozen=True, kw_only=True):
+    """How much more a decision earned than the baseline action would have, in a window of time."""
+
+    window: str  # one of WINDOWS, or ALL
+    plays: int
+    played: float  # mean reward of what was shown
+    baseline: float  # of the baseline action, estimated from the same plays
+    low: float  # of the difference; for moving windows, all of a week are valid together
+    high: float
+    error: float  # standard error of the difference
+
+    @property
+    def value(self) -> float:
+        return self.played - self.baseline
+
+    @property
+    def is_below(self) -> bool:
+        return self.high < 0
+
+
+def window_lifts(all_time: Earned, ranges: dict[str, Earned]) -> list[WindowLift]:
+    """Return the lift of each window and of all time, where there are enough plays for it."""
+    parts = [(name, ranges[name], FALSE_ALARMS / STARTS) for name in WINDOWS]
+    return [
+        _lift(name, earned.over_baseline, alpha)
+        for name, earned, alpha in [*parts, (ALL, all_time, ALL_TIME_ALPHA)]
+        if _is_known(earned)
+    ]
+
+
+def find_loss(lifts: list[WindowLift]) -> WindowLift | None:
+    """Return the shortest window with a significant loss; None if there is none.
+
+    A window does not count if a shorter one shows that the loss is over.
+    """
+    windows = [lift for lift in lifts if lift.window != ALL]
+    for at, lift in enumerate(windows):
+        if lift.is_below and not any(_has_recovered(shorter, lift) for shorter in windows[:at]):
+            return lift
+    return None
+
+
+def _is_known(earned: Earned) -> bool:
+    sums = earned.over_baseline
+    return sums.plays >= FEWEST <= earned.policy_baseline.effective and not sums.beyond
+
+
+def _lift(window: str, sums: LiftSums, alpha: float) -> WindowLift:
+    most = MOST - LEAST
+    return WindowLift(
+        window=window,
+        plays=sums.plays,
+        played=sums.reward / sums.plays,
+        baseline=sums.other / sums.plays,
+        low=max(lower_bound(sums, 1.0, -1.0, alpha), -most),
+        high=min(-lower_bound(sums, -1.0, 1.0, alpha), most),
+        error=math.sqrt(max(sums.rr - 2 * sums.rb + sums.bb, 0.0)) / sums.plays,
+    )
+
+
+def _has_recovered(shorter: WindowLift, lift: WindowLift) -> bool:
+    """Return whether a shorter window shows no loss, and is significantly better."""
+    return shorter.value >= 0 and shorter.value - NORMAL_95 * shorter.error > lift.value

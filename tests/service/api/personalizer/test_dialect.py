@@ -3,11 +3,9 @@
 import pytest
 
 from rbmle.service.access.keys import Scope
-from rbmle.service.api.base import Route
-from rbmle.service.api.faults import Refusal
-from rbmle.service.api.paths import parameters
-from rbmle.service.api.personalizer.dialect import PERSONALIZER, TABLES
-from rbmle.service.api.personalizer.versions import Version, version_of
+from rbmle.service.api.personalizer.dialect import PERSONALIZER, parse_query
+from rbmle.service.api.personalizer.errors import Version
+from rbmle.service.api.routes import find_route
 from tests.service.api.samples import LATER, V1_0, V1_1, V2022, asked
 
 # Every call of the clients: method, path, what it is, the status they take for success.
@@ -60,8 +58,10 @@ def test_every_call_of_the_clients_has_its_route(
     assert found.endpoint.name == operation
     assert found.endpoint.status == status
     version = Version(prefix.rpartition("/")[2] if prefix != V2022 else LATER.partition("=")[2])
-    assert found.endpoint in [e for table in TABLES[version].values() for e in table.values()]
-    assert version_of((prefix + path).encode()) is version
+    assert found.dialect is PERSONALIZER[version]
+    assert found.endpoint in [
+        e for table in found.dialect.endpoints.values() for e in table.values()
+    ]
     assert found.id == (
         "e" if "/e" in path.replace("/events", "").replace("/evaluations", "") else ""
     )
@@ -74,8 +74,8 @@ def test_every_call_of_the_clients_has_its_route(
 def test_every_operation_is_called_by_some_client() -> None:
     endpoints = [
         endpoint
-        for table in TABLES.values()
-        for methods in table.values()
+        for dialect in PERSONALIZER.values()
+        for methods in dialect.endpoints.values()
         for endpoint in methods.values()
     ]
     assert {operation for *_, operation, _ in CALLS} == {endpoint.name for endpoint in endpoints}
@@ -87,7 +87,7 @@ def test_every_operation_is_called_by_some_client() -> None:
 @pytest.mark.parametrize(
     "path", ["//personalizer/v1.0/rank", "/personalizer/v1.0/rank/", "/Personalizer/V1.0/Rank"]
 )
-def test_slashes_too_many_and_capitals_find_their_way(path: str) -> None:
+def test_extra_slashes_and_capitals_are_accepted(path: str) -> None:
     """An endpoint is often written with a slash at its end, and clients send it so."""
     assert asked("POST", path).endpoint.name == "rank"
 
@@ -97,11 +97,10 @@ def test_parameters_of_the_query_are_read() -> None:
         b"api-version=2022-09-01-preview&intervalInMinutes=5&startTime=2026-01-01T00%3A00%3A00.000Z"
         b"&window=Expanding"
     )
-    found = PERSONALIZER.route("GET", b"/personalizer/evaluations/e%2F1", query)
-    assert isinstance(found, Route)
-    assert found.id == "e/1"
-    assert parameters(query)["starttime"] == "2026-01-01T00:00:00.000Z"
-    assert parameters(query)["intervalinminutes"] == "5"
+    route = find_route("GET", b"/personalizer/evaluations/e%2F1", query)
+    assert (route.id, route.problem) == ("e/1", None)
+    assert parse_query(query)["starttime"] == "2026-01-01T00:00:00.000Z"
+    assert parse_query(query)["intervalinminutes"] == "5"
 
 
 @pytest.mark.parametrize(
@@ -121,17 +120,23 @@ def test_parameters_of_the_query_are_read() -> None:
         ("POST", "/personalizer/v1.0/events/%FF/reward", "", 400, "BadRequest"),
     ],
 )
-def test_what_is_not_there_is_refused_in_its_dialect(
+def test_unknown_paths_are_refused_in_their_dialect(
     method: str, path: str, query: str, status: int, code: str
 ) -> None:
-    found = PERSONALIZER.route(method, path.encode(), query.encode())
-    assert isinstance(found, Refusal)
-    assert (found.status, found.code) == (status, code)
-    assert bool(found.allow) == (status == 405)
+    problem = find_route(method, path.encode(), query.encode()).problem
+    assert problem is not None
+    assert (problem.status, problem.code) == (status, code)
+    assert bool(problem.allow) == (status == 405)
 
 
-def test_the_version_to_answer_in_is_known_before_the_route() -> None:
-    assert version_of(b"//personalizer/v1.0/nothing") is Version.V1_0
-    assert version_of(b"/personalizer/V1.1-preview.3/rank") is Version.V1_1
-    assert version_of(b"/personalizer/rank") is Version.V2022
-    assert version_of(b"/%FF") is Version.V2022
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [
+        (b"//personalizer/v1.0/nothing", Version.V1_0),
+        (b"/personalizer/V1.1-preview.3/rank", Version.V1_1),
+        (b"/personalizer/rank", Version.V2022),
+        (b"/personalizer/%FF", Version.V2022),
+    ],
+)
+def test_a_refusal_is_worded_in_the_version_of_the_path(path: bytes, version: Version) -> None:
+    assert find_route("GET", path, b"").dialect is PERSONALIZER[version]

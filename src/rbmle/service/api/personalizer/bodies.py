@@ -1,36 +1,38 @@
-"""Bodies of Personalizer's calls: rank, reward and activate, from JSON to requests and back."""
+"""Bodies of Personalizer's rank, reward and activate calls."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rbmle.service.api.decoding import BodyError, decoded, target_of
-from rbmle.service.api.faults import RefusedError
+from rbmle.core.errors import RBMLEError
+from rbmle.core.policy import Policy
+from rbmle.service.api.base import RefusedError
+from rbmle.service.api.decoding import BodyError, decode_body, target_of
 from rbmle.service.api.personalizer.errors import ErrorCode, problem
-from rbmle.service.api.personalizer.wire import (
-    Checked,
-    PersonalizerAction,
-    PersonalizerRank,
-    PersonalizerRankAnswer,
-    PersonalizerReward,
-    PersonalizerSlotAnswer,
-    PersonalizerSlotsRank,
-    PersonalizerSlotsRankAnswer,
-    PersonalizerSlotsReward,
-)
-from rbmle.service.deciding.requests import (
+from rbmle.service.front.requests import (
+    LONGEST_ID,
+    MOST_ACTIONS,
+    MOST_SLOTS,
     ONLY_SLOT,
     Action,
     ActivateRequest,
+    Id,
     RankAnswer,
     RankRequest,
     RequestError,
+    Reward,
     RewardRequest,
     Slot,
 )
 from rbmle.service.log.records import NO_FEATURES, RawFeatures
+from rbmle.service.model.limits import Features
+from rbmle.service.model.settings import service_policy
+
+_ACTIONS = Meta(min_length=1, max_length=MOST_ACTIONS)
+_SLOTS = Meta(min_length=1, max_length=MOST_SLOTS)
 
 NAMES = {
     "event": "eventId",
@@ -41,10 +43,89 @@ NAMES = {
     "values": "reward",
 }
 
+
+Checked = list[Features] | None
+AnyAction = TypeVar("AnyAction")  # PersonalizerAction, or _PackedAction with unchecked features
+AnyFeatures = TypeVar("AnyFeatures")  # Checked, or RawFeatures
+
+
+class PersonalizerAction(Struct, frozen=True):
+    """An action that may be chosen."""
+
+    id: Id
+    features: list[Features]
+
+
+class _PackedAction(Action, frozen=True, forbid_unknown_fields=False):
+    features: RawFeatures  # required
+
+
+class PersonalizerRank(
+    Struct, Generic[AnyAction, AnyFeatures], frozen=True, kw_only=True, rename="camel"
+):
+    """POST /rank; clients in some languages send null for absent fields."""
+
+    actions: Annotated[list[AnyAction], _ACTIONS]
+    context_features: AnyFeatures | UnsetType = UNSET
+    excluded_actions: list[str] | None = None
+    event_id: Id | None = None
+    defer_activation: bool | None = None
+
+
+class PersonalizerSlot(Struct, Generic[AnyFeatures], frozen=True, kw_only=True, rename="camel"):
+    """A slot of POST /multislot/rank."""
+
+    id: Id
+    baseline_action: str
+    features: AnyFeatures | UnsetType = UNSET
+    excluded_actions: list[str] | None = None
+
+
+class PersonalizerSlotsRank(
+    Struct, Generic[AnyAction, AnyFeatures], frozen=True, kw_only=True, rename="camel"
+):
+    """POST /multislot/rank."""
+
+    actions: Annotated[list[AnyAction], _ACTIONS]
+    slots: Annotated[list[PersonalizerSlot[AnyFeatures]], _SLOTS]
+    context_features: AnyFeatures | UnsetType = UNSET
+    event_id: Id | None = None
+    defer_activation: bool | None = None
+
+
+class PersonalizerReward(Struct, frozen=True):
+    """POST /events/{id}/reward."""
+
+    value: Reward
+
+
+class PersonalizerSlotReward(Struct, frozen=True, rename="camel"):
+    """The reward of a slot."""
+
+    slot_id: Id
+    value: Reward
+
+
+class PersonalizerSlotsReward(Struct, frozen=True):
+    """POST /multislot/events/{id}/reward."""
+
+    reward: Annotated[list[PersonalizerSlotReward], Meta(min_length=1, max_length=MOST_SLOTS)]
+
+
+Label = Annotated[str, Meta(max_length=LONGEST_ID)]
+
+
+class PolicyBody(Struct, frozen=True):
+    """GET and PUT /configurations/policy: the name of a policy, and its settings as key=value."""
+
+    name: Label
+    arguments: Annotated[str, Meta(max_length=1024)]
+
+
 _RANK = msgspec.json.Decoder(PersonalizerRank[PersonalizerAction, Checked])
-_PACKED_RANK = msgspec.json.Decoder(PersonalizerRank[Action, RawFeatures])
+_PACKED_RANK = msgspec.json.Decoder(PersonalizerRank[_PackedAction, RawFeatures])
 _SLOTS_RANK = msgspec.json.Decoder(PersonalizerSlotsRank[PersonalizerAction, Checked])
-_PACKED_SLOTS_RANK = msgspec.json.Decoder(PersonalizerSlotsRank[Action, RawFeatures])
+_PACKED_SLOTS_RANK = msgspec.json.Decoder(PersonalizerSlotsRank[_PackedAction, RawFeatures])
 _REWARD = msgspec.json.Decoder(PersonalizerReward)
 _SLOTS_REWARD = msgspec.json.Decoder(PersonalizerSlotsReward)
 
@@ -52,19 +133,19 @@ _SLOTS_REWARD = msgspec.json.Decoder(PersonalizerSlotsReward)
 def decode_rank(body: bytes) -> RankRequest:
     """Return the request of POST /rank."""
     with refusing(ErrorCode.INVALID_RANK_REQUEST):
-        decoded(_RANK, body)
+        decode_body(_RANK, body)
         return unpack_rank(body)
 
 
 def unpack_rank(body: bytes) -> RankRequest:
-    """Return the request of POST /rank, whose features nobody has looked at.
+    """Return the request of POST /rank without checking its features.
 
-    Raise an error that `decode_rank` says better.
+    Errors do not say well what is wrong; `decode_rank` does.
     """
     rank = _PACKED_RANK.decode(body)
     return RankRequest(
         event=rank.event_id,
-        context=_listed(rank.context_features),
+        context=_present(rank.context_features),
         actions=rank.actions,
         excluded=rank.excluded_actions or [],
         deferred=bool(rank.defer_activation),
@@ -74,18 +155,18 @@ def unpack_rank(body: bytes) -> RankRequest:
 def decode_slots_rank(body: bytes) -> RankRequest:
     """Return the request of POST /multislot/rank."""
     with refusing(ErrorCode.INVALID_RANK_REQUEST):
-        decoded(_SLOTS_RANK, body)
+        decode_body(_SLOTS_RANK, body)
         rank = _PACKED_SLOTS_RANK.decode(body)
         return RankRequest(
             event=rank.event_id,
-            context=_listed(rank.context_features),
+            context=_present(rank.context_features),
             actions=rank.actions,
             deferred=bool(rank.defer_activation),
             slots=[
                 Slot(
                     id=slot.id,
                     baseline=slot.baseline_action,
-                    features=_listed(slot.features),
+                    features=_present(slot.features),
                     excluded=slot.excluded_actions or [],
                 )
                 for slot in rank.slots
@@ -96,14 +177,14 @@ def decode_slots_rank(body: bytes) -> RankRequest:
 def decode_reward(event: str, body: bytes) -> RewardRequest:
     """Return the request of POST /events/{id}/reward."""
     with refusing(ErrorCode.INVALID_REWARD_REQUEST):
-        return RewardRequest(event=event, values={ONLY_SLOT: decoded(_REWARD, body).value})
+        return RewardRequest(event=event, values={ONLY_SLOT: decode_body(_REWARD, body).value})
 
 
 def decode_slots_reward(event: str, body: bytes) -> RewardRequest:
     """Return the request of POST /multislot/events/{id}/reward."""
     with refusing(ErrorCode.INVALID_REWARD_REQUEST):
         values: dict[str, float] = {}
-        for place, reward in enumerate(decoded(_SLOTS_REWARD, body).reward):
+        for place, reward in enumerate(decode_body(_SLOTS_REWARD, body).reward):
             if reward.slot_id in values:
                 raise RequestError(
                     ("reward", place, "slotId"),
@@ -113,7 +194,7 @@ def decode_slots_reward(event: str, body: bytes) -> RewardRequest:
         return RewardRequest(event=event, values=values)
 
 
-def decode_activate(event: str) -> ActivateRequest:
+def decode_activate(event: str, body: bytes = b"") -> ActivateRequest:
     """Return the request of POST /events/{id}/activate, with slots or without."""
     with refusing(ErrorCode.INVALID_EVENT_ID_TO_ACTIVATE):
         return ActivateRequest(event=event)
@@ -122,18 +203,17 @@ def decode_activate(event: str) -> ActivateRequest:
 def encode_rank(answer: RankAnswer) -> bytes:
     """Return the answer of POST /rank."""
     return msgspec.json.encode(
-        PersonalizerRankAnswer(list(answer.ranking), answer.event, answer.chosen)
+        {"ranking": answer.ranking, "eventId": answer.event, "rewardActionId": answer.chosen}
     )
 
 
 def encode_slots_rank(answer: RankAnswer) -> bytes:
     """Return the answer of POST /multislot/rank."""
-    slots = [PersonalizerSlotAnswer(slot.id, slot.chosen) for slot in answer.slots]
-    return msgspec.json.encode(PersonalizerSlotsRankAnswer(slots, answer.event))
+    slots = [{"id": slot.id, "rewardActionId": slot.chosen} for slot in answer.slots]
+    return msgspec.json.encode({"slots": slots, "eventId": answer.event})
 
 
-def _listed(features: RawFeatures | UnsetType) -> RawFeatures:
-    """Return features that are there, though a client may say null for none."""
+def _present(features: RawFeatures | UnsetType) -> RawFeatures:
     if isinstance(features, UnsetType) or bytes(features) == b"null":
         return NO_FEATURES
     return features
@@ -141,12 +221,26 @@ def _listed(features: RawFeatures | UnsetType) -> RawFeatures:
 
 @contextmanager
 def refusing(code: ErrorCode) -> Iterator[None]:
-    """Refuse with this code what cannot be meant, and as a bad request what is no JSON."""
+    """Turn errors of decoding into a RefusedError with this code; invalid JSON is a bad request."""
     try:
         yield
     except BodyError as error:
-        given = code if error.is_json else ErrorCode.BAD_REQUEST
-        raise RefusedError(problem(given, str(error), target=error.target)) from None
+        refused = problem(
+            code if error.is_json else ErrorCode.BAD_REQUEST, str(error), target=error.target
+        )
+        raise RefusedError(refused) from None
     except RequestError as error:
         target = target_of(error.target, NAMES)
         raise RefusedError(problem(code, str(error), target=target)) from None
+
+
+def policy_of(name: str, arguments: str) -> Policy[Any]:
+    """Return the policy of learning settings; raise RefusedError for those of Vowpal Wabbit, for example."""
+    try:
+        return service_policy(name, arguments)
+    except RBMLEError as error:
+        message = (
+            f"{error}; send the name of a policy, and as arguments key=value with spaces between"
+        )
+        code = ErrorCode.INVALID_POLICY_CONFIGURATION
+        raise RefusedError(problem(code, message, target="arguments")) from None

@@ -1,15 +1,23 @@
-"""Personalizer's error codes, and its error object."""
+"""Personalizer's error codes and its error object."""
 
 from enum import Enum
+from typing import Any
 
 import msgspec
 
-from rbmle.service.api.faults import Fault, Refusal
-from rbmle.service.api.personalizer.versions import Version
+from rbmle.service.api.base import Fault, Refusal
+
+
+class Version(Enum):
+    """A version of Personalizer's API, by its name in a path or query."""
+
+    V1_0 = "v1.0"
+    V1_1 = "v1.1-preview.3"
+    V2022 = "2022-09-01-preview"
 
 
 class ErrorCode(Enum):
-    """A code and its HTTP status, as in Personalizer's API and its open successor; the last are ours."""
+    """A code and its HTTP status, as in Personalizer's API and its open successor; the last three are ours."""
 
     BAD_REQUEST = ("BadRequest", 400)
     INVALID_SERVICE_CONFIGURATION = ("InvalidServiceConfiguration", 400)
@@ -28,7 +36,7 @@ class ErrorCode(Enum):
     PAYLOAD_SIZE_EXCEEDED = ("PayloadSizeExceeded", 413)  # 400 there; clients see the same code
     INTERNAL_SERVER_ERROR = ("InternalServerError", 500)
     OPERATION_NOT_ALLOWED = ("OperationNotAllowed", 503)
-    ACCESS_DENIED = ("401", 401)  # of the gateway in front of it, as are the status codes below
+    ACCESS_DENIED = ("401", 401)  # from Personalizer's gateway, as are the next two
     FORBIDDEN = ("403", 403)
     TOO_MANY_REQUESTS = ("429", 429)
     METHOD_NOT_ALLOWED = ("MethodNotAllowed", 405)
@@ -37,12 +45,12 @@ class ErrorCode(Enum):
 
     @property
     def code(self) -> str:
-        """Return the code on the wire."""
+        """The code on the wire."""
         return self.value[0]
 
     @property
     def status(self) -> int:
-        """Return the HTTP status."""
+        """The HTTP status."""
         return self.value[1]
 
 
@@ -68,52 +76,31 @@ def problem(code: ErrorCode, message: str, *, target: str | None = None) -> Refu
 
 
 def fault(what: Fault, message: str) -> Refusal:
-    """Return a refusal for what can go wrong around any request."""
+    """Return a refusal for a fault that any request can have."""
     return problem(CODES[what], message)
 
 
-class _Inner(msgspec.Struct, omit_defaults=True):
-    code: str
-
-
-class _Error(msgspec.Struct, omit_defaults=True, rename="camel"):
-    code: str
-    message: str
-    target: str | None = None
-    inner_error: _Inner | None = None
-
-
-class _Body(msgspec.Struct):
-    error: _Error
-
-
 def encode_problem(refusal: Refusal, version: Version) -> bytes:
-    """Return the error object; v1.0 has three codes, and the finer one stands inside."""
-    return msgspec.json.encode(_Body(error=_error(refusal, version)))
+    """Return the error object; v1.0 has three codes, with the finer code as the inner error."""
+    error: dict[str, Any] = {"code": refusal.code, "message": refusal.message}
+    if refusal.target is not None:
+        error["target"] = refusal.target
+    if version is Version.V1_0 and not refusal.code.isdigit():
+        error["code"] = _coarse_code(refusal.status).code
+        if error["code"] != refusal.code:
+            error["innerError"] = {"code": refusal.code}
+    return msgspec.json.encode({"error": error})
 
 
 def error_headers(refusal: Refusal) -> tuple[tuple[str, str], ...]:
-    """Return the headers that go with an error."""
+    """Return the headers of an error."""
     allow = (("allow", ", ".join(refusal.allow)),) if refusal.allow else ()
     return (("x-ms-error-code", refusal.code), *allow)
 
 
-def _error(refusal: Refusal, version: Version) -> _Error:
-    code, inner = refusal.code, None
-    if version is Version.V1_0 and not code.isdigit():
-        code = _high_level(refusal.status)
-        inner = None if code == refusal.code else _Inner(refusal.code)
-    return _Error(
-        code=code,
-        message=refusal.message,
-        target=refusal.target,
-        inner_error=inner,
-    )
-
-
-def _high_level(status: int) -> str:
+def _coarse_code(status: int) -> ErrorCode:
     if status >= ErrorCode.INTERNAL_SERVER_ERROR.status:
-        return ErrorCode.INTERNAL_SERVER_ERROR.code
+        return ErrorCode.INTERNAL_SERVER_ERROR
     if status == ErrorCode.RESOURCE_NOT_FOUND.status:
-        return ErrorCode.RESOURCE_NOT_FOUND.code
-    return ErrorCode.BAD_REQUEST.code
+        return ErrorCode.RESOURCE_NOT_FOUND
+    return ErrorCode.BAD_REQUEST

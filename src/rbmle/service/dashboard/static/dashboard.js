@@ -1,5 +1,5 @@
 "use strict";
-/* Keeps the page up to date: the server says in words and numbers what is where, and this writes it. */
+/* Updates the page from a stream of views: the server sends all texts and numbers, and this script shows them. */
 
 (() => {
   const SILENCE = 10000; // milliseconds without a message, after which the stream is lost
@@ -55,7 +55,7 @@
     const details = place.closest("details");
     if (details && !details.open) return;
     const name = place.dataset.rows;
-    const rows = latest.tables[name] ?? pointRows(latest.overview.points);
+    const rows = latest.tables[name] ?? pointRows(latest.points);
     const text = JSON.stringify(rows);
     if (written.get(name) === text) return;
     written.set(name, text);
@@ -150,8 +150,8 @@
   const charts = new Map();
 
   function showCharts(view) {
-    if (!view.overview.points.length) return clearCharts();
-    const [rewards, plays] = series(view.overview);
+    if (!view.points.length) return clearCharts();
+    const [rewards, plays] = series(view);
     draw("rewards-chart", rewardOptions, rewards);
     draw("plays-chart", playOptions, plays);
   }
@@ -166,10 +166,10 @@
     byId("rewards-chart").replaceChildren(empty);
   }
 
-  function series(overview) {
-    const length = overview.bucket_minutes * 60;
+  function series(view) {
+    const length = view.bucket_minutes * 60;
     const times = [], played = [], baseline = [], uniform = [], plays = [];
-    for (const point of overview.points) {
+    for (const point of view.points) {
       const time = point.time / 1000;
       const before = times[times.length - 1];
       if (before !== undefined && time - before > GAP * length) {
@@ -180,7 +180,7 @@
       played.push(point.played);
       baseline.push(point.baseline);
       uniform.push(point.uniform);
-      plays.push(point.decided / overview.bucket_minutes);
+      plays.push(point.decided / view.bucket_minutes);
     }
     return [[times, played, baseline, uniform], [times, plays]];
   }
@@ -224,7 +224,7 @@
     };
   }
 
-  // A line at each time when the model started again.
+  // A line at each drift alarm.
   function drawMarks(chart) {
     const { ctx, bbox } = chart;
     ctx.save();
@@ -246,7 +246,9 @@
 
   function ends(seconds) {
     const first = seconds[0], last = seconds[seconds.length - 1];
-    return last - first < 300 ? [first - 150, last + 150] : [first, last];
+    if (last - first < 300) return [first - 150, last + 150];
+    const half = 30 * latest.bucket_minutes; // so that the outer bars are whole
+    return [first - half, last + half];
   }
 
   function times(_, ticks) {
@@ -288,7 +290,7 @@
     options.scales.y = { range: (_, low, high) => [0, Math.max(high, 1) * 1.1] };
     options.series = [
       {},
-      { label: "Plays a minute", fill: colour("uniform"), width: 0, paths: uPlot.paths.bars({ size: [0.8, 12] }), points: { show: false } },
+      { label: "Plays per minute", fill: colour("uniform"), width: 0, paths: uPlot.paths.bars({ size: [0.8, 12] }), points: { show: false } },
     ];
     options.axes[0].show = false;
     options.axes[1].splits = (chart) => [0, chart.scales.y.max / 1.1];

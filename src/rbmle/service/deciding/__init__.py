@@ -1,1 +1,0 @@
-"""Decisions by the model that is published."""

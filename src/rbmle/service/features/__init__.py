@@ -1,1 +1,0 @@
-"""From the features of a request to contexts."""

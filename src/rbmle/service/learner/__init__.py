@@ -1,0 +1,1 @@
+"""The learner: reads the log, learns, and publishes models and reports."""

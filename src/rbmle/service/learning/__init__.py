@@ -1,1 +1,0 @@
-"""The learner: it folds the log into a model."""

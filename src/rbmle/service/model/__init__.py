@@ -1,0 +1,1 @@
+"""What front ends and the learner share: model settings, features, limits, and what is published."""
