@@ -1,16 +1,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check lint types layers bench interop sdk reliability load soak worlds fuzz clean
+.PHONY: demo test check lint types layers coverage docs docs-serve everything bench interop sdk reliability load soak worlds fuzz clean
 
 demo: .venv/package  ## Install, and make the paper's Table 1, shortened, from data that ship with the package
 	@echo "Kernels are compiled on the first run, which takes a minute or two, and kept for the next."
 	$(BIN)/rbmle reproduce table-1 --quick
 
 test: .venv/dev  ## Install, and run the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-check: lint types layers test  ## All that CI runs
+check: lint types layers test  ## Format, lint, types, layers and tests; CI also builds the docs
 
 lint: .venv/dev
 	$(BIN)/ruff format --check .
@@ -22,11 +22,23 @@ types: .venv/dev
 layers: .venv/dev
 	$(BIN)/lint-imports
 
+coverage: .venv/everything  ## Run the tests, and show which lines and branches of src they do not reach
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:results/coverage
+
+docs: .venv-docs/ready  ## Build the documentation site into docs/_build/html
+	PATH="$(CURDIR)/.venv-docs/bin:$$PATH" .venv-docs/bin/python -m sphinx -W --keep-going -q -j 2 docs docs/_build/html
+	@echo "Open docs/_build/html/index.html, or run make docs-serve."
+
+docs-serve: docs  ## Show the site at http://127.0.0.1:8000
+	.venv-docs/bin/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+everything: .venv/everything tests/sdk/js/node_modules/.package-lock.json  ## Install every library that some test needs
+
 bench: .venv/dev  ## Measure speed, side by side with C
 	$(BIN)/python -m benchmarks
 
 interop: .venv/interop  ## Test the adapters with the libraries that they adapt
-	$(BIN)/python -m pytest tests/interop src/rbmle/interop -rs
+	$(BIN)/python -m pytest tests/interop tests/test_examples.py src/rbmle/interop -rs
 
 sdk: .venv/dev tests/sdk/js/node_modules/.package-lock.json  ## Let Personalizer's four clients make every call
 	$(BIN)/python -m pytest tests/sdk -rs
@@ -62,7 +74,7 @@ fuzz: .venv/fuzz  ## Send what nobody would send, and compare choices with the l
 	$(BIN)/python -m tests.fuzz
 
 clean:
-	rm -rf .venv build dist results .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-docs docs/_build docs/gallery docs/sg_execution_times.rst build dist results .mypy_cache .ruff_cache .hypothesis
 
 .venv/package: pyproject.toml
 	test -d .venv || $(PYTHON) -m venv .venv
@@ -80,6 +92,16 @@ clean:
 .venv/interop: .venv/dev
 	$(BIN)/python -m pip install --quiet torch==2.13.0  # the version that they were tested with
 	$(BIN)/python -m pip install --quiet --editable '.[sklearn,gymnasium,coba,torch,river,mabwiser,vw]'
+	touch $@
+
+.venv/everything: .venv/interop .venv/fuzz
+	$(BIN)/python -m pip install --quiet --editable '.[judges,pmlb,ray]'
+	touch $@
+
+.venv-docs/ready: pyproject.toml
+	test -d .venv-docs || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet torch==2.13.0  # without CUDA; an example has a PyTorch network
+	.venv-docs/bin/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 .venv/fuzz: .venv/dev

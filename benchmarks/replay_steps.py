@@ -17,8 +17,7 @@ from rbmle.engine.layout import Net, Past
 from rbmle.engine.replay import replay
 from rbmle.likelihoods import Gaussian
 from rbmle.models.network import Network
-from rbmle.models.regression import Regression
-from rbmle.models.training import Replay
+from rbmle.models.regression import Regression, Replay
 
 SHAPES = ((10, 784, 150), (7, 54, 12), (2, 10, 10))  # K, d, non-zeros: MNIST, Covertype, Magic
 WIDTH, STEPS, SAMPLES, TURNS = 100, 100, 2000, 300

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged, Offered
+from rbmle.evaluation.estimators import ESTIMATORS, Bounds, Judged, OfferedArms
 from rbmle.evaluation.intervals import bernstein, bootstrap, normal
 from rbmle.evaluation.sequences import SEQUENCES, ValueSequence
 from rbmle.evaluation.sums import RatioSums
@@ -31,7 +31,7 @@ def drawn(n: int, rng: np.random.Generator) -> Judged:
     arms = (LOGGING[kinds].cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
     weights = JUDGED[kinds, arms] / LOGGING[kinds, arms]
     chances = JUDGED[kinds]
-    offered = Offered(
+    offered = OfferedArms(
         sizes=np.full(n, 3),
         at=3 * np.arange(n) + arms,
         chances=chances.ravel(),
@@ -59,7 +59,7 @@ def part(judged: Judged, first: int, last: int) -> Judged:
         predicted=predicted[here],
         expected=expected[here],
         accepted=accepted[here],
-        offered=Offered(
+        offered=OfferedArms(
             sizes=offered.sizes[first:last],
             at=offered.at[first:last] - 3 * first,
             chances=offered.chances[arms],

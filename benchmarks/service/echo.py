@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rbmle.service.api.personalizer.wire import Checked, PersonalizerAction, PersonalizerRank
+from rbmle.service.api.personalizer.bodies import Checked, PersonalizerAction, PersonalizerRank
 
 _BODY = msgspec.json.Decoder(PersonalizerRank[PersonalizerAction, Checked])
 

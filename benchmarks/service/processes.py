@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 RBMLE = ("-c", "from rbmle.cli import main; main()")
@@ -34,16 +34,27 @@ def running(*command: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(60)
 
 
+def _stat(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time that a process has taken."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def start_of(pid: int) -> int:
+    """Return a number that grows with the time at which a process was started; 0 if it has ended."""
+    with suppress(OSError):
+        return int(_stat(pid)[19])
+    return 0
+
+
 def family(pid: int) -> list[int]:
-    """Return a process and all that it started, and these."""
+    """Return a process and all its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(each for child in children for each in family(int(child)))]
+    return [pid, *(below for child in children for below in family(int(child)))]
 
 
 def resident(pid: int) -> float:

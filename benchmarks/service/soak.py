@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.service.client import Streams, Traffic, ask, post
-from benchmarks.service.processes import RBMLE, family, listening, resident
+from benchmarks.service.processes import RBMLE, family, listening, resident, start_of
 
 FLAT = 0.05  # of the level after the warm-up, by which memory may grow
 SAMPLE_SECONDS = 1.0
@@ -191,7 +191,7 @@ async def _sample(soak: Soak, pid: int, begun: float) -> None:
 def _named(pids: Sequence[int]) -> list[tuple[str, int]]:
     """Return a name for each process, in the order in which they were started."""
     named: dict[str, int] = {}
-    for pid in sorted(pids):
+    for pid in sorted(pids, key=start_of):
         with suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             role = next((ROLES[word] for word in words if word in ROLES), "")

@@ -4,10 +4,9 @@ import sys
 from typing import Any
 
 from rbmle.cli import main
-from rbmle.service.api.batches import Batches
-from rbmle.service.features import offered
-from rbmle.service.http.connections import Connection
-from rbmle.service.http.direct import DirectConnection
+from rbmle.service.api.submit import Batches
+from rbmle.service.http.connections import Connection, DirectConnection
+from rbmle.service.model import features
 
 PARTS = ("nothing", "direct", "batches", "kernel")
 
@@ -23,7 +22,7 @@ def _leave_out(part: str) -> None:
 
         Batches.add = add  # type: ignore[method-assign]
     elif part == "kernel":  # features are read by Python
-        vars(offered)["json_rows"] = lambda *_, **__: None
+        vars(features)["json_rows"] = lambda *_, **__: None
 
 
 if __name__ == "__main__":

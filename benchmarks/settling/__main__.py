@@ -15,8 +15,8 @@ from rich.table import Table
 
 from benchmarks.settling.simulation import Outcome, Traffic, simulate
 from benchmarks.settling.world import Delays, right_share
-from rbmle.service.configuration import ServiceConfiguration, Settle
-from rbmle.service.learning.model import ModelSettings
+from rbmle.service.model.settings import ModelSettings
+from rbmle.service.settings import ServiceConfiguration, Settle
 
 PERIOD = 2_000  # events in a mean
 MORE_AFTER = 12_000  # events

@@ -7,12 +7,8 @@ from itertools import count
 import numpy as np
 
 from benchmarks.settling.world import ARTICLES, MORE, Delays, event_of
-from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.deciding.choosing import plays_of
-from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import ModelSettings
-from rbmle.service.learning.published import Published
-from rbmle.service.log.base import Row
+from rbmle.service.front.decider import choose_plays
+from rbmle.service.learner.fold import Fold
 from rbmle.service.log.memory import MemoryLog
 from rbmle.service.log.records import (
     OPERATOR,
@@ -21,10 +17,12 @@ from rbmle.service.log.records import (
     Modelled,
     Record,
     Rewarded,
-    encoded,
-    kind_of,
+    row_of,
 )
-from rbmle.service.statistics import Statistics
+from rbmle.service.model.published import Published
+from rbmle.service.model.settings import ModelSettings
+from rbmle.service.settings import ServiceConfiguration
+from rbmle.service.statistics.summary import Statistics
 
 PUBLISHED = 100  # milliseconds between two copies that decide, as in the service
 
@@ -62,7 +60,7 @@ def simulate(
     order = count()
 
     def append(time: int, event: str, record: Record) -> None:
-        log.append([Row(kind_of(record), event, None, time, encoded(record))])
+        log.append([row_of(record, event, time)])
 
     def learn() -> Published:
         for stored in log.read(fold.seq):
@@ -96,7 +94,7 @@ def simulate(
             delays=traffic.delays,
         )
         event = str(found.request.event)
-        ((play,),) = plays_of([event], [found.request], published, configuration)
+        ((play,),) = choose_plays([event], [found.request], published)
         decided = Decided(
             context=found.request.context,
             actions=found.request.actions,

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from rbmle.service.deciding.requests import Action, RankRequest
-from rbmle.service.log.records import packed
+from rbmle.service.front.requests import Action, RankRequest
+from rbmle.service.log.records import pack_features
 
 TOPICS = ("sport", "science", "music", "food", "travel")
 DEVICES = ("phone", "tablet", "desk")
@@ -48,10 +48,10 @@ def event_of(
     interest, device = rng.integers(len(TOPICS)), rng.integers(len(DEVICES))
     visitor = {"user": {"interest": TOPICS[interest], "device": DEVICES[device]}}
     actions = [
-        Action(id=f"article-{a}", features=packed([{"article": {"topic": _topic(a)}}]))
+        Action(id=f"article-{a}", features=pack_features([{"article": {"topic": _topic(a)}}]))
         for a in range(articles)
     ]
-    request = RankRequest(event=f"e{number}", context=packed([visitor]), actions=actions)
+    request = RankRequest(event=f"e{number}", context=pack_features([visitor]), actions=actions)
     chances = np.array(
         [
             _appeal(a, seed) * (MATCHING if _topic(a) == TOPICS[interest] else UNRELATED)

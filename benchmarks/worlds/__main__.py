@@ -10,8 +10,8 @@ from rich.table import Table
 
 from benchmarks.worlds import in_process, over_http, rival
 from benchmarks.worlds.worlds import EVENTS, WORLDS, Event
-from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.learning.model import ModelSettings
+from rbmle.service.model.settings import ModelSettings
+from rbmle.service.settings import ServiceConfiguration
 
 WAIT = timedelta(seconds=over_http.WAIT_SECONDS)  # for a click
 LATE = int(in_process.PER_SECOND * over_http.WAIT_SECONDS)  # events that come in that time

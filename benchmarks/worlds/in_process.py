@@ -7,13 +7,9 @@ from itertools import islice
 import numpy as np
 
 from benchmarks.worlds.worlds import Event
-from rbmle.service.configuration import ServiceConfiguration
-from rbmle.service.deciding.choosing import plays_of
-from rbmle.service.deciding.requests import Action, RankRequest
-from rbmle.service.learning.fold import Fold
-from rbmle.service.learning.model import ModelSettings
-from rbmle.service.learning.published import Published
-from rbmle.service.log.base import Row
+from rbmle.service.front.decider import choose_plays
+from rbmle.service.front.requests import Action, RankRequest
+from rbmle.service.learner.fold import Fold
 from rbmle.service.log.memory import MemoryLog
 from rbmle.service.log.records import (
     OPERATOR,
@@ -22,10 +18,12 @@ from rbmle.service.log.records import (
     Modelled,
     Record,
     Rewarded,
-    encoded,
-    kind_of,
-    packed,
+    pack_features,
+    row_of,
 )
+from rbmle.service.model.published import Published
+from rbmle.service.model.settings import ModelSettings
+from rbmle.service.settings import ServiceConfiguration
 
 PER_SECOND = 200  # events
 TOGETHER = 20  # events between two published models: a tenth of a second
@@ -64,7 +62,7 @@ def play(
         requests = [_request(name, event) for name, event in zip(names, some, strict=True)]
         decided: list[tuple[str, Record]] = []
         for name, event, request, plays in zip(
-            names, some, requests, plays_of(names, requests, published, configuration), strict=True
+            names, some, requests, choose_plays(names, requests, published), strict=True
         ):
             record = Decided(
                 context=request.context,
@@ -85,7 +83,7 @@ def _append(fold: Fold, log: MemoryLog, records: list[tuple[str, Record]], time:
     """Write records, and fold them."""
     if not records:
         return
-    rows = [Row(kind_of(r), event, None, time, encoded(r)) for event, r in records]
+    rows = [row_of(r, event, time) for event, r in records]
     before = log.last()
     log.append(rows)
     for stored in log.read(before):
@@ -97,8 +95,8 @@ def _request(name: str, event: Event) -> RankRequest:
     own = zip(event.ids, event.actions, strict=True)
     return RankRequest(
         event=name,
-        context=packed([event.context]),
-        actions=[Action(id=id, features=packed([features])) for id, features in own],
+        context=pack_features([event.context]),
+        actions=[Action(id=id, features=pack_features([features])) for id, features in own],
     )
 
 
