@@ -100,7 +100,6 @@ class TorchNetwork:
         return grown
 
     def rows(self, contexts: Contexts) -> TorchRows:
-        """Return the contexts, with the network that is asked about them."""
         return TorchRows(self, contexts.rows)
 
     def inputs(self, net: TorchNet, rows: Rows) -> torch.Tensor:
@@ -173,7 +172,7 @@ def _template(network: TorchNetwork, inputs: int, thread: int) -> nn.Module:
 
 
 def _make(network: TorchNetwork, inputs: int, seed: int) -> nn.Module:
-    """Return a new module; PyTorch's own random numbers are as they were afterwards."""
+    """Return a new module; the state of PyTorch's random numbers does not change."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module: Any = network.make(inputs)
@@ -191,7 +190,7 @@ TINY = 1e-30
 class Minibatch:
     """J steps a round on ℓ_λ/n, each on some observations drawn from the history, the newest among them.
 
-    A gradient that is longer than `clip` is shortened to it, so that large features do no harm.
+    Gradients longer than `clip` are shortened to it, so that large features do no harm.
     """
 
     steps: int = 20  # J
@@ -236,8 +235,8 @@ class TorchRegression:
     ridge: float = 0.1  # λ
     training: Minibatch | FullBatch = field(default_factory=Minibatch)
     memory: Memory = field(default_factory=usual_memory)
-    alarm: float = 40.0  # as of `Regression`
-    is_standardised: bool = True  # as of `Regression`
+    alarm: float = 40.0  # as in `Regression`
+    is_standardised: bool = True  # as in `Regression`
 
     def __post_init__(self) -> None:
         check_alarm(self.alarm)
@@ -250,17 +249,11 @@ class TorchRegression:
 
     @property
     def pull(self) -> float:
-        """Return mλ."""
-        return self.network.m * self.ridge
+        return self.network.m * self.ridge  # mλ
 
     @property
     def rewards(self) -> tuple[float, float]:
         return rewards_of(self.likelihood)
-
-    @property
-    def fit(self) -> None:
-        """Return None: all that a fit needs is in the settings."""
-        return
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> TorchState:
         """Return the network at θ₀ and an empty history."""
@@ -282,7 +275,7 @@ class TorchRegression:
         return self.network.predict(state.net, contexts)
 
     def in_rewards(self, watch: Watch, values: Indices) -> Indices:
-        """Return values that are in the units in which rewards are learned, in those in which rewards come."""
+        """Convert values from the units in which rewards are learned to those in which they come."""
         centre, gain = units(watch) if self.standardises else RAW
         return centre + values / gain
 
@@ -290,12 +283,8 @@ class TorchRegression:
         """Return the expected reward b′(f(x; θ̂)) of every context, in the units of learning."""
         return _each(self.likelihood.mean, self.scores(state, contexts))
 
-    def update_all(self, state: TorchState, batch: Batch) -> None:
-        """Remember each observation, and fit to the history again if it is to be fitted."""
-        self.learn(state, batch)
-
-    def learn(self, state: TorchState, batch: Batch, fit: None = None) -> list[int]:
-        """Do so; return after how many observations all was forgotten."""
+    def update_all(self, state: TorchState, batch: Batch) -> list[int]:
+        """Do as `Regression.update_all` does."""
         restarts = []
         for i in range(len(batch)):
             seen, rng = batch.observation(i), batch.rng(i)
@@ -343,7 +332,7 @@ class TorchRegression:
         return estimates, gains
 
     def restart(self, state: TorchState) -> None:
-        """Forget all, so that the state is that before any data, with the same θ₀."""
+        """Return to the state before any data, with the same θ₀."""
         state.net.theta[:] = state.net.start
         state.history = History.empty(state.net.blocks, self.network.dtype)
         state.watch = fresh_watch(self.standardises)

@@ -118,12 +118,12 @@ class LinearPart:
         """Let the network learn, then judge both parts and let the line learn."""
         if isinstance(model.training, Replay):
             forecasts = np.empty((len(batch), 3))
-            restarts = model.learn(state.regression, batch, model.fit, None, forecasts)
+            restarts = model.update_all(state.regression, batch, forecasts=forecasts)
             self._learn(state, batch, forecasts, restarts)
             return
         for one, _ in batch.singles():
             (f,) = model.scores(state.regression, one.contexts)
-            restarts = model.learn(state.regression, one, model.fit)
+            restarts = model.update_all(state.regression, one)
             forecasts = np.array([[f, *units(state.regression.watch)]])
             self._learn(state, one, forecasts, restarts)
 

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from rbmle.core.checks import Settings, check_positive, check_whole
+from rbmle.core.checks import Settings, check_positive, whole_number
 from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key as key_of
 from rbmle.core.types import Batch, Contexts, Indices, Observation, rows_at
@@ -30,7 +30,7 @@ from rbmle.models.network import Network
 
 @dataclass(slots=True, kw_only=True)
 class RegressionState:
-    """A network, the walk that it is the average of, and the observations it was fitted to."""
+    """A network, the training walk that it averages, and the observations it was fitted to."""
 
     net: Net
     walk: Walk
@@ -57,22 +57,22 @@ class AroundRegressionState:
 
 
 def restart_net(net: Net, walk: Walk) -> None:
-    """Bring a network, and the walk that it is the average of, back to θ₀."""
+    """Bring a network and its walk back to θ₀."""
     for moved in (net, walk):
         for part, start in zip(moved.theta, net.start, strict=True):
-            part[:] = start[: len(part)]  # a walk may be none, and then is empty
+            part[:] = start[: len(part)]  # the parts of a walk are empty if there is no average
         moved.clock[:] = 0.0
     net.ages[:], walk.ages[:] = 0.0, UNTOUCHED
 
 
 def copy_net(net: Net) -> Net:
-    """Return a network that training does not move; θ₀ is shared, as nothing writes to it."""
+    """Return a copy that training does not move; θ₀ is shared, as nothing writes to it."""
     theta = Parameters(*(part.copy() for part in net.theta))
     return net._replace(theta=theta, ages=net.ages.copy(), clock=net.clock.copy())
 
 
 def settle(net: Net) -> Net:
-    """Return a copy of a network of which no row owes a pull to its start."""
+    """Return a copy of a network in which the ridge's pull has been applied to every row."""
     copy = copy_net(net)
     keep = np.exp(np.minimum(net.clock[0] - net.ages, 0.0)).astype(net.theta.first.dtype)
     start = net.start.first
@@ -82,7 +82,7 @@ def settle(net: Net) -> Net:
 
 
 def no_walk(net: Net) -> Walk:
-    """Return the walk of a network that is trained itself."""
+    """Return the empty walk of a network that keeps no average."""
     return Walk(Parameters(*(part[:0] for part in net.theta)), net.ages[:0], net.clock[:0])
 
 
@@ -93,7 +93,7 @@ def walk_from(net: Net) -> Walk:
 
 
 def grow_walk(walk: Walk, net: Net) -> Walk:
-    """Return a walk with the blocks that its network has grown by, at their start."""
+    """Return a walk with the new blocks of its network, at their start."""
     if len(walk.ages) == 0:
         return walk
     new = net.start.first[len(walk.ages) :]
@@ -102,8 +102,8 @@ def grow_walk(walk: Walk, net: Net) -> Walk:
     return Walk(theta, ages, walk.clock)
 
 
-POINTS = 16  # of the walk that an average is made of
-NOBODY = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
+POINTS = 16  # of the walk in an average
+NO_CONTEXT = Rows(*(np.zeros(1, np.int64),) * 3, np.zeros(1, np.int32), np.zeros(1, np.float32))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,32 +127,19 @@ class Replay(Settings):
             )
 
     def walk(self, net: Net) -> Walk:
-        """Return a walk from where a network is, if θ̂ is to be its average."""
+        """Return a walk that starts at a network, or an empty one if θ̂ is not an average."""
         return no_walk(net) if self.average == 0 else walk_from(net)
 
     def fit(self, state: RegressionState, fit: Fit, key: np.uint64) -> None:
-        """Take J steps on what is seen of the history."""
+        """Take J steps on the history."""
         net, history = state.net, state.history
-        theta, ages, clock = self._trained_part(state)
+        theta, ages, clock = self.trained_part(state)
         trained = Net(theta, net.start, ages, clock, net.features, net.scale, net.biased)
         weight = self._weight(history.count, history.seen)
         replay(trained, history.past, history.sizes, fit, key, weight, net.theta)
 
-    def learn(
-        self,
-        state: RegressionState,
-        memory: Memory,
-        batch: Batch,
-        begin: int,
-        fit: Fit,
-        push: Push | None,
-        forecasts: Float[np.ndarray, "n 3"],
-    ) -> int:
-        """Remember each observation, take J steps if it is to be fitted, and add it to Z, if there is one.
-
-        Return the end of the batch, or the place after an observation that set off the alarm.
-        """
-        history, rows = state.history, batch.contexts.rows
+    def arrivals(self, history: History, memory: Memory, batch: Batch, begin: int) -> Arrivals:
+        """Return a batch as the engine learns it from its place `begin` on."""
         n, begun = len(batch), history.seen - begin
         slots = memory.slots(begun, n)
         keys, weights = np.zeros(n, np.uint64), np.zeros(n)
@@ -164,23 +151,10 @@ class Replay(Settings):
                 slots[i] = memory.slot(begun + i, rng)
             if batch.is_fitted[i]:
                 keys[i], weights[i] = key_of(rng), self._weight(memory.count(seen), seen)
-        arrivals = Arrivals(
-            rows, batch.rewards, slots, memory.listed, batch.is_fitted, keys, weights
-        )
-        net, moved = state.net, self._trained_part(state)
-        pushed = Push(0.0, net.theta) if push is None else push
-        done = begin
-        while True:
-            sizes = history.sizes
-            fit = in_units_of(fit, state.watch)
-            more = (pushed, state.watch, forecasts)
-            done = learn(net, moved, history.past, sizes, arrivals, done, fit, *more)
-            history.resize(sizes)
-            if done == n or is_alarmed(state.watch, fit.alarm):
-                return done
-            history.make_room(int(slots[done]), rows, done)
+        rows, is_fitted = batch.contexts.rows, batch.is_fitted
+        return Arrivals(rows, batch.rewards, slots, memory.listed, is_fitted, keys, weights)
 
-    def _trained_part(self, state: RegressionState) -> Walk:
+    def trained_part(self, state: RegressionState) -> Walk:
         """Return what training moves: the walk, or the network itself."""
         net = state.net
         return Walk(net.theta, net.ages, net.clock) if self.average == 0 else state.walk
@@ -188,7 +162,7 @@ class Replay(Settings):
     def _weight(self, count: int, seen: int) -> float:
         """Return the weight of the walk's newest point in θ̂, which has POINTS in a window of rounds.
 
-        Far on in a run it is mostly 0: a pass over all parameters costs as much as a few steps.
+        Late in a run it is mostly 0: a pass over all parameters costs as much as a few steps.
         """
         window = self.average * count  # of the rounds that are remembered
         apart = max(1, int(window / POINTS))
@@ -201,7 +175,7 @@ class FullBatch(Settings):
 
     `objective="sum"` ascends ℓ_λ itself, for which η must shrink with the number of rounds;
     `objective="mean"` ascends ℓ_λ/t, with the same maximiser, as the published code does.
-    The cost of a round grows with the rounds: this is the reference that `Replay` is held against.
+    The cost of a round grows with the rounds: it is the reference for `Replay`.
     """
 
     steps: int = 100  # J
@@ -215,7 +189,7 @@ class FullBatch(Settings):
             raise SettingError(f"`objective` must be 'mean' or 'sum', got {self.objective!r}")
 
     def walk(self, net: Net) -> Walk:
-        """Return no walk: θ̂ is the last point."""
+        """Return an empty walk: θ̂ is the last point."""
         return no_walk(net)
 
     def step_size(self, count: int) -> float:
@@ -223,7 +197,7 @@ class FullBatch(Settings):
         return self.rate / max(count, 1) if self.objective == "mean" else float(self.rate)
 
     def fit(self, state: RegressionState, fit: Fit, key: np.uint64) -> None:
-        """Take J steps on what is seen of the history."""
+        """Take J steps on the part of the history that the fit sees."""
         net, history = state.net, state.history
         if not self.warm:
             for part, start in zip(net.theta, net.start, strict=True):
@@ -276,13 +250,13 @@ def expected_reward(net: Net, seen: Observation, fit: Fit) -> float:
 
 
 def no_bias(net: Net) -> Bias:
-    """Return a bias of zero, whose context nothing reads."""
-    return Bias(NOBODY._replace(values=NOBODY.values.astype(net.theta.first.dtype)), 0, 0.0)
+    """Return a bias of zero; its context is never read."""
+    return Bias(NO_CONTEXT._replace(values=NO_CONTEXT.values.astype(net.theta.first.dtype)), 0, 0.0)
 
 
 def _check(steps: int, rate: float) -> None:
     """Raise SettingError for steps or a rate out of range."""
-    check_whole("steps", steps)
+    whole_number("steps", steps)
     if steps < 0:
         raise SettingError(f"`steps` must be 0 or more, got {steps}")
     check_positive("rate", rate)
@@ -295,8 +269,8 @@ NO_FORECASTS = np.empty((0, 3))
 class Regression(Settings):
     """θ̂_t = argmax ℓ_λ(F_t; θ), with ℓ_λ = Σ_s (r_s f − b(f)) − (mλ/2)‖θ − θ₀‖²; Eqs. (9), (10), (14).
 
-    The expected reward of a context is b′(f(x; θ̂_t)). Where rewards stay below it, they have drifted:
-    all that was learned is forgotten.
+    The expected reward of a context is b′(f(x; θ̂_t)). Where rewards stay below it, they have drifted, and the
+    model forgets all that it learned.
 
     With the Gaussian likelihood, all rewards are learned less their mean so far, in units of their
     deviation so far: choices do not depend on the unit or the offset of rewards. Other likelihoods have a
@@ -308,7 +282,7 @@ class Regression(Settings):
     ridge: float = 0.1  # λ
     training: Training = field(default_factory=Replay)
     memory: Memory = field(default_factory=usual_memory)
-    alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
+    alarm: float = 40.0  # S above which all is forgotten, see docs/how-to/drift.md; 0: never
     is_standardised: bool = True  # learns (r − mean)/deviation so far; the papers learn r
 
     def __post_init__(self) -> None:
@@ -326,7 +300,7 @@ class Regression(Settings):
 
     @property
     def fit(self) -> Fit:
-        """Return how the network is fitted, to all of the history as it is."""
+        """How the network is fitted, without noise and to all of the history."""
         training, mean = self.training, self.likelihood.mean
         return _fit(training.steps, training.rate, self.pull, mean, self.alarm, self.standardises)
 
@@ -356,45 +330,54 @@ class Regression(Settings):
         return expected
 
     def in_rewards(self, watch: Watch, values: Indices) -> Indices:
-        """Return values that are in the units in which rewards are learned, in those in which rewards come."""
+        """Convert values from the units in which rewards are learned to those in which they come."""
         if not self.standardises:
             return values
         centre, gain = units(watch)
         return centre + values / gain
 
-    def update_all(self, state: RegressionState, batch: Batch) -> None:
-        """Remember each observation, and fit to the history again if it is to be fitted."""
-        self.learn(state, batch, self.fit)
-
-    def learn(
+    def update_all(
         self,
         state: RegressionState,
         batch: Batch,
-        fit: Fit,
+        *,
+        fit: Fit | None = None,
         push: Push | None = None,
         forecasts: Float[np.ndarray, "n 3"] = NO_FORECASTS,
     ) -> list[int]:
-        """Do so, and push to Z if there is one; return after how many observations all was forgotten.
+        """Remember each observation, and fit to the history again if it is to be fitted.
 
-        If there is room for forecasts, `Replay` writes what was expected before each reward, see
-        `engine.replay`.
+        Return after how many observations all was forgotten. `fit` replaces the usual one; with a `push`, each
+        observation is added to Z. If there is room for forecasts, `Replay` writes what was expected before each
+        reward, see `engine.replay`.
         """
-        begin, restarts = 0, []
-        while begin < len(batch):
-            match self.training:
-                case Replay() as training:
-                    more = (push, forecasts)
-                    begin = training.learn(state, self.memory, batch, begin, fit, *more)
-                case FullBatch() as training:
-                    begin = training.learn(state, self.memory, batch, begin, fit)
+        fit = self.fit if fit is None else fit
+        begin, restarts, n = 0, list[int](), len(batch)
+        arrivals: Arrivals | None = None
+        while begin < n:
+            history, training = state.history, self.training
+            if isinstance(training, FullBatch):
+                begin = training.learn(state, self.memory, batch, begin, fit)
+            else:
+                if arrivals is None:
+                    arrivals = training.arrivals(history, self.memory, batch, begin)
+                net, sizes = state.net, history.sizes
+                pushed = Push(0.0, net.theta) if push is None else push
+                more = (in_units_of(fit, state.watch), pushed, state.watch, forecasts)
+                moved = training.trained_part(state)
+                begin = learn(net, moved, history.past, sizes, arrivals, begin, *more)
+                history.resize(sizes)
             if is_alarmed(state.watch, self.alarm):
                 restarts.append(begin)
                 batch.restarted(begin - 1, count_observed(state.watch))
                 self.restart(state)
+                arrivals = None
+            elif begin < n and arrivals is not None:
+                history.make_room(int(arrivals.slots[begin]), arrivals.rows, begin)
         return restarts
 
     def restart(self, state: RegressionState) -> None:
-        """Forget all, so that the state is that before any data, with the same θ₀."""
+        """Return to the state before any data, with the same θ₀."""
         restart_net(state.net, state.walk)
         state.history = History.empty(len(state.history.member_starts), self.network.dtype)
         state.watch = fresh_watch(self.standardises)
@@ -421,7 +404,7 @@ def _fit(
     alarm: float,
     is_standardised: bool,
 ) -> Fit:
-    """Return a fit to all of the history as it is; one for all rounds, as making it costs a step."""
+    # Cached because making it costs as much as a training step.
     return Fit(
         steps=steps,
         rate=float(rate),
@@ -444,8 +427,8 @@ def printed_model(*, objective: Literal["sum", "mean"] = "sum", warm: bool = Fal
     literally they are on the sum ℓ_λ, from θ₀. With `objective="mean"` they are on ℓ_λ/t, as in the published
     code of NeuralUCB, and with `warm=True` they start from the last round's θ̂.
 
-    It never forgets. The number of features must be even, and each context (x, x)/√2 for f(x; θ₀) = 0. A round
-    costs J passes over all rounds before it.
+    It never forgets. The number of features must be even, and each context must be (x, x)/√2, so that
+    f(x; θ₀) = 0. A round costs J passes over all rounds before it.
     """
     return Regression(
         network=Network(start="paired"),

@@ -133,11 +133,11 @@ class TangentPolicy(ModelPolicy[TangentState]):
 
         watched = replace(batch, restarted=restart)
         if is_joint:
-            model.learn(state.regression, watched, model.fit, Push(1 / m, state.precision.D))
+            model.update_all(state.regression, watched, push=Push(1 / m, state.precision.D))
             return
         for i in range(len(batch)):
             single = watched.one(i)
-            if not model.learn(state.regression, single, model.fit):
+            if not model.update_all(state.regression, single):
                 rows = model.network.rows(single.contexts)
                 self.precision.add(state.precision, net, rows, m)
 

@@ -34,4 +34,4 @@ class DeepFPL(ModelPolicy[RegressionState]):
 
     def update_all(self, state: RegressionState, batch: Batch) -> None:
         fit = self.model.fit._replace(noise=float(self.exploration))
-        self.model.learn(state, batch, fit)
+        self.model.update_all(state, batch, fit=fit)

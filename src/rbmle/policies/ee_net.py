@@ -80,12 +80,12 @@ class EENet(ModelPolicy[ExplorerState]):
             expected, z = self.gradients(state, single.contexts)
             expected = model.in_rewards(state.exploit.watch, expected)
             is_first = self.standardises and state.round == 0  # its units are not known
-            if model.learn(state.exploit, single, model.fit):
+            if model.update_all(state.exploit, single):
                 explorer.restart(state.explore)
             else:
                 gain = 0.0 if is_first else units(state.exploit.watch)[1]
                 rest = replace(single, contexts=z, rewards=(single.rewards - expected) * gain)
-                explorer.learn(state.explore, rest, explorer.fit)
+                explorer.update_all(state.explore, rest)
 
     def grow(self, state: ExplorerState, blocks: int, rng: np.random.Generator) -> None:
         self.model.grow(state.exploit, blocks, rng)

@@ -56,7 +56,7 @@ class FGTS(ModelPolicy[RegressionState]):
 
     def update_all(self, state: RegressionState, batch: Batch) -> None:
         for single, rng in batch.singles():
-            is_restarted = self.model.learn(state, single, self.model.fit)
+            is_restarted = self.model.update_all(state, single)
             if single.is_fitted[0] and not is_restarted:
                 self._move(state, rng)
 

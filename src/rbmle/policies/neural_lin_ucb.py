@@ -71,7 +71,7 @@ class NeuralLinUCB(ModelPolicy[LastLayerState]):
     def update_all(self, state: LastLayerState, batch: Batch) -> None:
         """Fit the network to each observation, if it is to be fitted, and then θ̂ and V."""
         for single, rng in batch.singles():
-            if self.model.learn(state.regression, single, self.model.fit):
+            if self.model.update_all(state.regression, single):
                 state.head = self._start(rng)
             elif state.round & (state.round - 1) == 0:  # a power of 2
                 self._refit(state, rng)

@@ -63,7 +63,7 @@ class NPR(ModelPolicy[HeldNoiseState]):
         for single, rng in batch.singles():
             perturbed = single.rewards + self._noise(state) * rng.normal(size=1)
             single_perturbed = replace(single, rewards=perturbed)
-            if self.model.learn(state.regression, single_perturbed, self.model.fit):
+            if self.model.update_all(state.regression, single_perturbed):
                 state.rewards = _no_rewards(state.regression)
                 continue
             history = state.regression.history
