@@ -33,7 +33,7 @@ def rewards_of(likelihood: Likelihood) -> tuple[float, float]:
     >>> rewards_of(Bernoulli()), rewards_of(Gaussian())
     ((0.0, 1.0), (-inf, inf))
     """
-    low, high = getattr(likelihood, "rewards", (-math.inf, math.inf))  # a user's own need not say
+    low, high = getattr(likelihood, "rewards", (-math.inf, math.inf))  # optional in a likelihood
     return low, high
 
 

@@ -41,8 +41,8 @@ def scaled(X: Any, features: int) -> np.ndarray:
     """Return rows as a policy sees them after it has learned from all of them, in their order."""
     numbers = Running(of=Places(size=features))
     moments = numbers.start()
-    numbers.scaled(per_arm(X, features), moments, is_learning=True)
-    return numbers.scaled(per_arm(X, features), moments).dense()
+    numbers.scale(per_arm(X, features), moments, is_learning=True)
+    return numbers.scale(per_arm(X, features), moments).dense()
 
 
 @pytest.mark.parametrize("policy", [LinUCB, NeuralUCB])
@@ -92,8 +92,8 @@ def test_a_row_is_learned_as_it_was_decided_if_nothing_was_learned_between() -> 
     moments = numbers.start()
     for row in range(20):
         contexts = per_arm(X[row : row + 1], 5)
-        decided = numbers.scaled(contexts, moments).dense()
-        learned = numbers.scaled(contexts, moments, is_learning=True).dense()
+        decided = numbers.scale(contexts, moments).dense()
+        learned = numbers.scale(contexts, moments, is_learning=True).dense()
         assert decided.tobytes() == learned.tobytes()
 
 
@@ -122,7 +122,7 @@ def test_numbers_flags_constants_and_zeros_have_a_size_of_their_own() -> None:
 
 def test_the_first_rows_are_no_longer_than_later_ones() -> None:
     numbers, X = Running(of=Places(size=5)), visitors(50)
-    seen = numbers.scaled(per_arm(X, 5), numbers.start(), is_learning=True).dense()
+    seen = numbers.scale(per_arm(X, 5), numbers.start(), is_learning=True).dense()
     lengths = (seen**2).sum(axis=1)
     assert lengths[0] == pytest.approx(0.5)  # until something differs, all are constants
     assert lengths.max() < 8

@@ -173,10 +173,10 @@ class Bandit:
 
         """
         with self.learner.reading() as learned:
-            ids, contexts = self._offers.one(x, eligible, learned.arms)
+            ids, contexts = self._offers.of_round(x, eligible, learned.arms)
             (name,), streams = self._names(None if id is None else [id], 1)
             sizes, rule = [len(contexts)], self._rule(floor)
-            seen = self.learner.seen(contexts, learned)
+            seen = self.learner.scale(contexts, learned)
             (chosen,) = choose_many(self.policy, learned.state, seen, sizes, streams, rule)
         return Decision.of(name, ids, contexts, chosen)
 
@@ -194,10 +194,10 @@ class Bandit:
         round. Without features, X is the number of rounds. `eligible` restricts the arms of every round.
         """
         with self.learner.reading() as learned:
-            arms, contexts = self._offers.many(X, eligible, learned.arms)
+            arms, contexts = self._offers.of_rounds(X, eligible, learned.arms)
             names, streams = self._names(ids, len(arms))
             sizes, rule = [len(eligible_arms) for eligible_arms in arms], self._rule(floor)
-            seen = self.learner.seen(contexts, learned)
+            seen = self.learner.scale(contexts, learned)
             chosen = choose_many(self.policy, learned.state, seen, sizes, streams, rule)
         starts = np.cumsum(sizes) - sizes
         rounds = zip(names, arms, chosen, starts.tolist(), strict=True)
@@ -221,13 +221,13 @@ class Bandit:
         those before it, so that of a whole list is the product. Learn from whichever positions have a reward.
         """
         with self.learner.reading() as learned:
-            ids, contexts = self._offers.one(x, eligible, learned.arms)
+            ids, contexts = self._offers.of_round(x, eligible, learned.arms)
             if not 1 <= whole_number("k", k) <= len(ids):
                 raise SettingError(
                     f"`k` must be between 1 and the number of eligible arms, {len(ids)}, got {k}"
                 )
             (name,), (stream,) = self._names(None if id is None else [id], 1)
-            seen = self.learner.seen(contexts, learned)
+            seen = self.learner.scale(contexts, learned)
             positions = rank(self.policy, learned.state, seen, k, stream, self._rule(floor))
         names = [name, *(f"{name}/{position}" for position in range(1, k))]
         return [
@@ -245,8 +245,8 @@ class Bandit:
                 f"{type(self.policy).__name__} has no model of the reward, so it predicts nothing"
             )
         with self.learner.reading() as learned:
-            ids, contexts = self._offers.one(x, eligible, learned.arms)
-            estimates = self.policy.predict(learned.state, self.learner.seen(contexts, learned))
+            ids, contexts = self._offers.of_round(x, eligible, learned.arms)
+            estimates = self.policy.predict(learned.state, self.learner.scale(contexts, learned))
         return dict(zip(ids, estimates.tolist(), strict=True))
 
     def explain(
@@ -272,7 +272,7 @@ class Bandit:
         """Choose for many rounds by contexts that are encoded already; see `choosing.choose_many`."""
         rule = self._rule(floor)._replace(sharpness=sharpness)
         with self.learner.reading() as learned:
-            seen = self.learner.seen(contexts, learned)
+            seen = self.learner.scale(contexts, learned)
             return choose_many(self.policy, learned.state, seen, sizes, ids, rule)
 
     def learn(
@@ -301,7 +301,7 @@ class Bandit:
         """
         rewards = rewards_of([reward], self._limits)
         self.learner.learn(
-            lambda arms: self._offers.played(source, arm, arms),
+            lambda arms: self._offers.of_played(source, arm, arms),
             rewards,
             decision=source if isinstance(source, Decision) else None,
             on_repeat=self.on_repeat,
@@ -339,10 +339,12 @@ class Bandit:
         """
         ids, paid = as_list("arms", arms, ArmError), as_list("rewards", rewards, RewardError)
         check_order(ids, paid, self.arms)
-        contexts = self._offers.logged(X, ids, len(paid))
+        contexts = self._offers.of_logged(X, ids, len(paid))
         checked = rewards_of(rewards, self._limits)
         self.learner.learn(
-            lambda known: self._offers.placed_all(contexts, ids, known), checked, is_observed=True
+            lambda known: self._offers.put_in_blocks(contexts, ids, known),
+            checked,
+            is_observed=True,
         )
         return self
 

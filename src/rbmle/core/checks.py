@@ -1,4 +1,4 @@
-"""Checks of what a user gives: numbers, lists, ids of arms, rewards, and settings by their names.
+"""Check arguments: numbers, lists, ids of arms, rewards, and the names of settings.
 
 Conversions that Python and NumPy make silently are refused, because they hide mistakes: "1" and 1 + 0j as
 numbers, True and 4.0 as counts, 1.0 and True as the arm 1, a string as the list of its letters.
@@ -95,7 +95,7 @@ def check_arm_id(id: Any) -> None:
 
 
 def real_array(x: Any, is_copied: bool = True) -> np.ndarray:
-    """Return a contiguous array of float64: a copy, or the user's own if that will do.
+    """Return a contiguous array of float64; with `is_copied=False`, it may be the user's own.
 
     Raises TypeError or ValueError for strings, complex numbers, dates, and rows of different lengths.
     """
@@ -123,7 +123,7 @@ def _check_real(array: np.ndarray) -> None:
 
 
 def rewards_of(values: Any, limits: tuple[float, float]) -> np.ndarray:
-    """Return rewards as numbers, or raise RewardError; limits are the smallest and the largest there can be."""
+    """Return rewards as numbers, or raise RewardError; limits are the smallest and the largest valid reward."""
     low, high = limits
     if type(values) is list and len(values) == 1:
         only = values[0]
@@ -176,11 +176,6 @@ def shorten(value: Any) -> str:
 _INFINITE = float("inf")
 
 
-def check_whole(name: str, value: Any) -> None:
-    """Raise SettingError unless this is an integer."""
-    whole_number(name, value)
-
-
 def check_finite(name: str, value: Any) -> None:
     """Raise SettingError unless this is a finite number."""
     if not (is_real(value) and abs(value) < _INFINITE):
@@ -224,7 +219,7 @@ SYNONYMS = {
 
 
 def no_such(what: str, name: str, known: Iterable[str], more: str = "") -> str:
-    """Return the message for a name that does not exist, with the nearest one and all there are.
+    """Return the message for an unknown name, with the nearest known one and all of them.
 
     >>> no_such("policy", "lin-ucbb", ["lin-ts", "lin-ucb"])
     "there is no policy 'lin-ucbb' (did you mean 'lin-ucb'?); there are lin-ts, lin-ucb"
@@ -282,7 +277,7 @@ def _spellings(kind: type) -> Iterator[tuple[str, str]]:
 
 
 class Settings:
-    """A base for frozen dataclasses: settings that they do not have get a hint."""
+    """Base of frozen dataclasses of settings: an unknown setting raises SettingError with a suggestion."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What a bandit watches of itself, so that it can say when something looks wrong."""
+"""Statistics that a bandit keeps of rewards, features and predictions, and what they say is wrong."""
 
 import logging
 import math
@@ -26,12 +26,12 @@ FEWEST_SCORED = 50
 FEWEST_OF_ARM = 20
 FEWEST_LOOKED = 20
 MOST_FEATURES = 4_096  # features of wider contexts, such as hashed ones, are not looked at
-SIGMAS = 3.0  # standard errors by which a difference must stand out
+SIGMAS = 3.0  # standard errors from which on a difference is significant
 LEAST_CHANCE = 1e-3  # of every arm, for a decision to be used in estimates for other arms
-STARVED = 10  # rewards for each arm on average, by which an arm should have had more than one
+STARVED = 10  # rewards per arm on average; an arm with at most one by then is starved
 WILD = 1_000.0  # times as wide as another feature
-FAR = 10.0  # times as far from 0 as other values, for a placeholder to be no ordinary number
-# What is often written for a value that is missing.
+FAR = 10.0  # a placeholder is this many times as far from 0 as other values
+# Numbers that often stand for a missing value.
 PLACEHOLDERS = frozenset(s * n for n in (999.0, 9999.0, 99999.0, 999999.0) for s in (1, -1))
 
 COUNT, BORN, WEIGHT, PAID, SQUARES, SQUARES_PAID, SQUARES_PAID_2 = range(7)  # columns of `arms`
@@ -52,8 +52,8 @@ class Observed:
     odd_value: float = 0.0  # the last of these
     scored: float = 0.0  # predictions
     loss: float = 0.0  # squared error of predictions
-    mean_loss: float = 0.0  # of the running mean in their place
-    excess: float = 0.0  # of the first over the second
+    mean_loss: float = 0.0  # squared error of the running mean of rewards
+    excess: float = 0.0  # of `loss` over `mean_loss`
     excess_squares: float = 0.0
     decided: float = 0.0  # rewards of own decisions
     paid: float = 0.0
@@ -150,7 +150,7 @@ class Observed:
             setattr(self, name, getattr(self, name) / 2)
 
     def tell(self, arms: Arms | None) -> None:
-        """Log what is clearly wrong, each kind once; what may be chance, if found three times in a row."""
+        """Log each kind of serious finding once; one that may be chance, after three checks in a row."""
         serious = {
             KINDS.index(finding.kind): finding
             for finding in findings(self, arms)
@@ -173,7 +173,7 @@ class Finding:
     kind: str  # one of KINDS
     text: str  # with numbers, and what to do
     is_serious: bool = True  # it is logged as well, once
-    is_chance: bool = False  # it is of noisy numbers, and may be wrong
+    is_chance: bool = False  # it rests on noisy numbers, and may be wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +185,12 @@ class Diagnosis:
     """
 
     rounds: int  # rewards that were learned
-    reward: float | None = None  # the mean reward of its decisions lately
-    best_arm: ArmId | None = None  # the fixed arm that would have paid most lately, if known
+    reward: float | None = None  # the mean reward of recent decisions
+    best_arm: ArmId | None = None  # the fixed arm that would have paid most recently, if known
     best_arm_reward: float | None = None  # and its mean reward
-    explained: float | None = None  # share of the variance of rewards lately, by predictions
+    explained: float | None = (
+        None  # share of the variance of recent rewards that predictions explain
+    )
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -217,7 +219,7 @@ class Diagnosis:
 
 
 def diagnosis_of(observed: Observed, arms: Arms | None) -> Diagnosis:
-    """Return what the sums say."""
+    """Return the diagnosis that follows from the sums."""
     best = _best_arm(observed, arms)
     enough = observed.scored >= FEWEST_SCORED and observed.mean_loss > 0
     return Diagnosis(
@@ -296,7 +298,6 @@ KINDS = (
 
 
 def _feature_findings(observed: Observed) -> Iterator[Finding]:
-    """Yield what looks wrong with features."""
     F, looked = observed.features, observed.looked
     if looked < FEWEST_LOOKED or not len(F):
         return
@@ -341,10 +342,10 @@ class _Best(NamedTuple):
 def _best_arm(observed: Observed, arms: Arms | None) -> _Best | None:
     """Return the arm that would have paid most if it had always been played; None if that is not known.
 
-    Every arm must have had a chance in each decision: then 1 / propensity makes the rewards of an arm stand for
-    all contexts (a self-normalised estimate). A policy that never draws plays an arm where it seems to be good;
-    the mean of such rewards is no estimate of what the arm would pay elsewhere, and would often raise an alarm
-    about a policy that does well.
+    Every arm must have had a chance in each decision: then weighting the rewards of an arm by 1 / propensity
+    gives a (self-normalised) estimate over all contexts. A policy that never draws plays an arm only where it
+    seems good; the mean of those rewards does not estimate what the arm would pay elsewhere, and would often
+    raise an alarm about a good policy.
     """
     if arms is None or observed.decided < FEWEST or observed.drawn < 0.99 * observed.decided:
         return None
@@ -367,7 +368,7 @@ def _best_arm(observed: Observed, arms: Arms | None) -> _Best | None:
 
 
 def _starved_arms(observed: Observed, arms: Arms) -> list[ArmId]:
-    """Return the arms of which next to nothing is known, though there was time for more."""
+    """Return the arms that had at most one reward, though there was time for more."""
     starved = []
     for id in arms.active:
         row = (
@@ -379,7 +380,7 @@ def _starved_arms(observed: Observed, arms: Arms) -> list[ArmId]:
 
 
 def expected_reward(policy: Policy[Any], state: Any) -> Callable[[Contexts], float] | None:
-    """Return what predicts the reward of a context; None if the policy predicts nothing."""
+    """Return a function that predicts the reward of a context; None if the policy predicts nothing."""
     if not has(policy, Predicts):
         return None
     likelihood = getattr(getattr(policy, "model", None), "likelihood", None)

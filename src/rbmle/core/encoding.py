@@ -1,4 +1,4 @@
-"""From the features that a user gives to contexts: the one border where shapes and numbers are checked.
+"""Turn a user's features into contexts; shapes and numbers are checked here and nowhere else.
 
 Features are known by place, by name, or read by another kind of encoder.
 """
@@ -30,7 +30,7 @@ FOR_ONE = (
 
 
 def disjoint(x: Any, blocks: np.ndarray, features: int, many: str = FOR_MANY) -> Contexts:
-    """Return one vector x in each of the given blocks; `many` is the advice if x is a matrix."""
+    """Return a vector x in each of the blocks; `many` is what the error advises if x is a matrix."""
     indices, values = _entries(x, features, many)
     n = len(blocks)
     starts, lengths = np.zeros(n, np.int64), np.empty(n, np.int64)
@@ -39,7 +39,7 @@ def disjoint(x: Any, blocks: np.ndarray, features: int, many: str = FOR_MANY) ->
 
 
 def per_arm(X: Any, features: int, advice: str = FOR_ONE) -> Contexts:
-    """Return a row of features for each arm, all in block 0; `one` is the advice if X is no matrix."""
+    """Return a row of features for each arm, all in block 0; `advice` is for the error if X is not a matrix."""
     if isinstance(X, Contexts):  # made by code that has checked it
         if X.features != features:
             raise ContextError(
@@ -68,7 +68,7 @@ def per_arm(X: Any, features: int, advice: str = FOR_ONE) -> Contexts:
 
 
 def every_in_blocks(contexts: Contexts, blocks: np.ndarray) -> Contexts:
-    """Return each of some contexts in each of the given blocks, those of one context together."""
+    """Return each context in each of the blocks; the copies of a context follow each other."""
     n, (starts, lengths, _, indices, values) = len(blocks), contexts.rows
     everywhere = np.tile(blocks, len(contexts))
     rows = Rows(np.repeat(starts, n), np.repeat(lengths, n), everywhere, indices, values)
@@ -76,7 +76,7 @@ def every_in_blocks(contexts: Contexts, blocks: np.ndarray) -> Contexts:
 
 
 def with_constant(contexts: Contexts) -> Contexts:
-    """Return contexts with one more feature, which is 1.
+    """Append a feature that is always 1.
 
     >>> with_constant(per_arm([[2.0, 3.0], [0.0, 4.0]], 2)).dense()
     array([[2., 3., 1.],
@@ -103,7 +103,7 @@ def with_constant(contexts: Contexts) -> Contexts:
 
 
 def stack(several: Sequence[Contexts]) -> Contexts:
-    """Return the rows of several contexts as those of one."""
+    """Concatenate the rows of several contexts."""
     starts, lengths, blocks, indices, values = zip(
         *(contexts.rows for contexts in several), strict=True
     )
@@ -162,7 +162,6 @@ def _starts(lengths: np.ndarray) -> np.ndarray:
 
 
 def _array(x: Any, is_copied: bool = True) -> np.ndarray:
-    """Return a contiguous array of float64: a copy, or the user's own if that will do."""
     try:
         return real_array(x, is_copied)
     except (TypeError, ValueError) as error:
@@ -201,16 +200,16 @@ _SHOWN = 8  # names in a message
 
 @runtime_checkable
 class Encoder(Protocol):
-    """What turns features into numbers: a frozen dataclass, whose settings are part of a bandit.
+    """Turns features into numbers: a frozen dataclass, whose settings are part of a bandit.
 
-    It remembers nothing: the same features become the same numbers, whatever was encoded before. What it
-    returns are arrays, sparse matrices or `Contexts`, as a bandit that was given a number of features
-    takes them. If contexts are per arm, it is given the arms whose features these are, else None.
+    It is stateless: the same features become the same numbers, whatever was encoded before. It returns
+    arrays, sparse matrices or `Contexts`. If contexts are per arm, `row` and `rows` get the arms whose features
+    these are, else None.
     """
 
     @property
     def size(self) -> int:
-        """Return the number of features that come out."""
+        """Return the number of features that `row` returns."""
         ...
 
     def row(self, x: Any, arm: ArmId | None) -> Any:
@@ -224,15 +223,15 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class Scaling(Protocol):
-    """An encoder that scales features by what was learned of them; the bandit keeps that."""
+    """An encoder that scales features by statistics, which the bandit keeps."""
 
     def start(self) -> Scales | Moments | None:
-        """Return what is known before any data; None if it remembers nothing."""
+        """Return the statistics before any data; None if the encoder keeps none."""
         ...
 
 
 class ChecksUse(Protocol):
-    """An encoder with settings by which it cannot read features itself."""
+    """An encoder that cannot read features itself with some settings."""
 
     def check_usable(self) -> None:
         """Raise SettingError for such settings."""
@@ -241,21 +240,21 @@ class ChecksUse(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The encoder of a bandit that gets contexts from its caller, who has read the features already."""
+    """Marks the encoder of a bandit whose caller has encoded the features already."""
 
     encoder: int | Encoder
 
 
 @runtime_checkable
 class ScalesContexts(Scaling, Protocol):
-    """An encoder whose contexts are as the user gave them, and are scaled where the policy sees them."""
+    """An encoder whose contexts keep the user's units, and are scaled when the policy sees them."""
 
     @property
     def seen(self) -> int:
         """Return the number of features that the policy sees."""
         ...
 
-    def scaled(self, contexts: Contexts, scales: Any, *, is_learning: bool = False) -> Contexts:
+    def scale(self, contexts: Contexts, scales: Any, *, is_learning: bool = False) -> Contexts:
         """Return what the policy sees. If it is learning, the scales follow each row after it was scaled."""
         ...
 
@@ -311,7 +310,7 @@ class Names:
         return len(self.names)
 
     def row(self, x: Any, arm: ArmId | None) -> Any:
-        """Return the numbers of a dictionary or a series in the order of the names; others as they are."""
+        """Return the numbers of a dictionary or a series in the order of the names; arrays stay as they are."""
         if not isinstance(x, Mapping):
             index = index_of(x, needs_names=True)
             if index is None:
@@ -322,7 +321,7 @@ class Names:
         return self._numbers([x[name] for name in self.names])
 
     def rows(self, X: Any, arms: Sequence[ArmId] | None) -> Any:
-        """Return the numbers of a data frame in the order of the names, or of each row; others as they are."""
+        """Return the numbers of a data frame, or of each row, in the order of the names; arrays as they are."""
         columns = columns_of(X)
         if columns is None:
             return [self.row(x, None) for x in X] if isinstance(X, list | tuple) else X
@@ -332,7 +331,7 @@ class Names:
         return self._numbers(X.to_numpy()[:, [places[name] for name in self.names]])
 
     def _mismatch(self, names: Iterable[Any]) -> ContextError:
-        """Return the error of other names than these."""
+        """Return the error for names that differ from these."""
         names = list(names)
         missing = [name for name in self.names if name not in names]
         unknown = [name for name in names if name not in self.names]

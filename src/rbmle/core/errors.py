@@ -1,4 +1,4 @@
-"""Every exception of ours that a caller may want to catch.
+"""The exceptions that a caller may want to catch.
 
 RBMLEError
 ├── ContextError       contexts of the wrong shape, with NaN, infinity or an absurd size (a ValueError)
@@ -10,8 +10,8 @@ RBMLEError
 ├── DivergenceError    an index that is not a finite number: training has diverged (an ArithmeticError)
 ├── SnapshotError      an attempt to teach or save a snapshot (a TypeError)
 ├── SettingError       a hyperparameter out of its range (a ValueError)
-├── DatasetError       data that cannot be found or read (a ValueError); in datasets/errors.py
-├── LogFileError       a log of decisions that cannot be found or read (a ValueError); in evaluation/errors.py
+├── DatasetError       data that cannot be found or read (a ValueError); in datasets/catalog.py
+├── LogFileError       a log of decisions that cannot be found or read (a ValueError); in evaluation/results.py
 └── FileError          a saved bandit that is damaged, foreign or from a later version (a ValueError)
 """
 

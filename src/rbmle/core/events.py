@@ -12,7 +12,7 @@ logger = logging.getLogger("rbmle.events")
 KEPT = 1_000  # events
 _is_logged = ContextVar("is_logged", default=True)
 
-DRIFT = "drift"  # rewards stayed below what was expected of them; see docs/drift.md
+DRIFT = "drift"  # rewards stayed below what was expected; see docs/how-to/drift.md
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Event:
     """
 
     kind: str = DRIFT
-    round: int  # rewards that the bandit had learned by then, with the one that set off the alarm
+    round: int  # rewards learned by then, including the one that set off the alarm
     forgotten: int  # how many of them the model no longer knows
     time: int | None = None  # of that reward, as the caller of `learn_all` gave it
 
@@ -79,7 +79,7 @@ def is_logged() -> bool:
 
 @contextmanager
 def without_logging() -> Iterator[None]:
-    """Log no events here: the caller reports them in another way, or does not need them."""
+    """Suppress the logging of events for callers that report them otherwise, or do not need them."""
     before = _is_logged.set(False)
     try:
         yield

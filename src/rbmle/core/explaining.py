@@ -1,4 +1,4 @@
-"""Why this arm: what a bandit expects of each, what exploration adds, and which features matter."""
+"""Explain a decision: the estimate of each arm, what exploration adds, and which features matter."""
 
 from collections.abc import Callable, Iterator
 from copy import copy
@@ -44,7 +44,9 @@ class ArmExplanation:
     index: float  # in the units of rewards; the largest is played, unless the bandit draws an arm
     estimate: float | None  # without exploration; None: the policy has no model
     bonus: float | None  # index − estimate: what exploration adds
-    expected_reward: float | None  # b′ of the estimate, which only a Gaussian likelihood leaves
+    expected_reward: (
+        float | None
+    )  # b′ of the estimate; the estimate itself for a Gaussian likelihood
     features: tuple[FeatureEffect, ...]  # the largest effects first
 
 
@@ -76,8 +78,8 @@ def explain(bandit: "Bandit", x: Any, eligible: "Sequence[ArmId] | None", top: i
     """Return why a bandit prefers an arm; nothing is learned, and no decision is counted."""
     policy, learner = bandit.policy, bandit.learner
     with learner.reading() as learned:
-        ids, contexts = bandit._offers.one(x, eligible, learned.arms)
-        seen = learner.seen(contexts, learned)
+        ids, contexts = bandit._offers.of_round(x, eligible, learned.arms)
+        seen = learner.scale(contexts, learned)
         rng = generator(bandit.seed, Purpose.CHOOSE, learned.round)
         index = np.asarray(policy.index(learned.state, seen, rng), float)
         if has(policy, _IndexInRewards):
@@ -95,9 +97,9 @@ def explain(bandit: "Bandit", x: Any, eligible: "Sequence[ArmId] | None", top: i
             elif bandit.encoding is Encoding.DISJOINT or isinstance(x, tuple | list):
 
                 def estimate(changed: Any) -> Float[np.ndarray, " arms"]:
-                    _, others = bandit._offers.one(changed, ids, learned.arms)
+                    _, others = bandit._offers.of_round(changed, ids, learned.arms)
                     assert value is not None  # checked above
-                    return value(learner.seen(others, learned))
+                    return value(learner.scale(others, learned))
 
                 effects = _without_names(x, len(ids), estimates, estimate, top)
         expected = expected_reward(policy, learned.state)

@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 @contextmanager
 def written_whole(path: Path, *, is_synced: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Yield a file beside the path, which takes its place when all is written, and on disk if `is_synced`.
+    """Yield a scratch file, which replaces the path in one step once it is written.
 
-    It has this mode, less what the umask takes.
+    With `is_synced`, it is on disk by then. The umask is applied to the mode.
     """
     if path.is_dir():
         raise IsADirectoryError(
@@ -28,7 +28,7 @@ def written_whole(path: Path, *, is_synced: bool = True, mode: int = 0o666) -> I
                 os.fsync(file.fileno())
         os.replace(scratch, path)
     except OSError as error:
-        if error.filename == str(scratch):  # whose name says nothing to the user
+        if error.filename == str(scratch):  # the user does not know that name
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
     finally:

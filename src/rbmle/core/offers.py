@@ -1,4 +1,4 @@
-"""Arms by their ids, and the contexts that a user's features become for each of them."""
+"""Arms by their ids, and the contexts that a user's features give them."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from rbmle.core.types import ArmId, Contexts, Decision, Encoding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arms:
-    """Ids in the order of their blocks, and those of them that are retired."""
+    """The ids of arms in the order of their blocks, and which of them are retired."""
 
     ids: tuple[ArmId, ...]
     retired: frozenset[ArmId] = frozenset()
@@ -98,7 +98,7 @@ def _some(ids: tuple[ArmId, ...]) -> str:
     return shown if len(ids) <= 8 else f"{shown} and {len(ids) - 8} more"
 
 
-Offer = tuple[Sequence[ArmId], Contexts]  # the eligible arms, and what they see
+Offer = tuple[Sequence[ArmId], Contexts]  # the eligible arms, and their contexts
 
 # What to do about features of one round where many are expected, or the other way round.
 USE_DECIDE = "for one round, use decide"
@@ -125,7 +125,7 @@ class Offers:
         """Return the number of features of a context."""
         return self.encoder.size
 
-    def one(self, x: Any, eligible: Sequence[ArmId] | None, arms: Arms | None) -> Offer:
+    def of_round(self, x: Any, eligible: Sequence[ArmId] | None, arms: Arms | None) -> Offer:
         """Return the eligible arms of a round and their contexts."""
         if self.encoding is Encoding.PER_ARM:
             return self._rows(x, eligible, arms)
@@ -133,10 +133,10 @@ class Offers:
         ids = _eligible(eligible, arms)
         return ids, disjoint(self.encoder.row(x, None), _blocks(ids, arms), self.features)
 
-    def many(
+    def of_rounds(
         self, X: Any, eligible: Sequence[ArmId] | None, arms: Arms | None
     ) -> tuple[Sequence[Sequence[ArmId]], Contexts]:
-        """Return the eligible arms of some rounds, and all their contexts in a row."""
+        """Return the eligible arms of each round, and the contexts of all rounds stacked."""
         if self.encoding is Encoding.PER_ARM:
             offers = [self._rows(x, eligible, arms) for x in _rounds(X)]
             if not offers:
@@ -148,7 +148,7 @@ class Offers:
         contexts = every_in_blocks(rounds, _blocks(ids, arms))
         return [ids] * (len(contexts) // len(ids)), contexts
 
-    def played(self, source: Any, arm: ArmId | None, arms: Arms | None) -> Contexts:
+    def of_played(self, source: Any, arm: ArmId | None, arms: Arms | None) -> Contexts:
         """Return the context of a decision, or of an arm that was played in a context."""
         if isinstance(source, Decision):
             if arm is not None:
@@ -165,10 +165,12 @@ class Offers:
             check_arm_id(arm)
         row = self.encoder.row(source, arm if is_per_arm else None)
         advice = ROW_OF_ARM if is_per_arm else USE_PARTIAL_FIT
-        return self.placed(disjoint(row, np.zeros(1, np.int64), self.features, advice), arm, arms)
+        return self.put_in_block(
+            disjoint(row, np.zeros(1, np.int64), self.features, advice), arm, arms
+        )
 
-    def logged(self, X: Any, arms: Sequence[ArmId], rewards: int) -> Contexts:
-        """Return the contexts of arms that were played, one in each round, as are rewards."""
+    def of_logged(self, X: Any, arms: Sequence[ArmId], rewards: int) -> Contexts:
+        """Return the context of each arm that was played; raise ContextError if their numbers differ."""
         named = arms if self.encoding is Encoding.PER_ARM else None
         contexts = per_arm(self.encoder.rows(X, named), self.features, USE_LEARN)
         if not len(contexts) == len(arms) == rewards:
@@ -179,19 +181,21 @@ class Offers:
         return contexts
 
     def check(self, contexts: Contexts, rewards: int) -> None:
-        """Raise ContextError for contexts that are not of this bandit, or not as many as rewards."""
+        """Raise ContextError if contexts have other features than this bandit, or do not match the rewards."""
         if contexts.features != self.features or len(contexts) != rewards:
             raise ContextError(
                 f"there are {len(contexts)} contexts of {contexts.features} features and {rewards} "
                 f"rewards, but this bandit has {self.features} features; give one reward for each context"
             )
 
-    def placed_all(self, contexts: Contexts, ids: Sequence[ArmId], arms: Arms | None) -> Contexts:
-        """Return each of some contexts in the block of its arm."""
-        rows = [self.placed(contexts.row(i), id, arms) for i, id in enumerate(ids)]
+    def put_in_blocks(
+        self, contexts: Contexts, ids: Sequence[ArmId], arms: Arms | None
+    ) -> Contexts:
+        """Return contexts with each in the block of its arm."""
+        rows = [self.put_in_block(contexts.row(i), id, arms) for i, id in enumerate(ids)]
         return stack(rows) if rows else contexts
 
-    def placed(self, context: Contexts, arm: ArmId | None, arms: Arms | None) -> Contexts:
+    def put_in_block(self, context: Contexts, arm: ArmId | None, arms: Arms | None) -> Contexts:
         """Return a context in the block of an arm."""
         block = arms.block(arm) if arms and arm is not None else 0
         if self.encoding is Encoding.PER_ARM or context.rows.blocks[0] == block:
@@ -206,7 +210,7 @@ class Offers:
                 f"decision {decision.id} has {decision.context.features} features, but this bandit has "
                 f"{self.features}; it was made by another bandit"
             )
-        return self.placed(decision.context, decision.arm, arms)
+        return self.put_in_block(decision.context, decision.arm, arms)
 
     def _rows(self, X: Any, eligible: Sequence[ArmId] | None, arms: Arms | None) -> Offer:
         """Return the eligible arms, one for each row."""

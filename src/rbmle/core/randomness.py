@@ -9,7 +9,7 @@ from numpy.random.bit_generator import ISeedSequence
 
 
 class Purpose(IntEnum):
-    """What random numbers are for; streams of two purposes are independent."""
+    """What random numbers are for; streams of different purposes are independent."""
 
     START = 0
     GROW = 1
@@ -21,7 +21,7 @@ class Purpose(IntEnum):
 
 
 class _Digest(ISeedSequence):
-    """Bits to start a stream from, instead of numpy's own, which would ask the operating system for some."""
+    """A seed for a stream; numpy's own seeds ask the operating system for entropy, which takes longer."""
 
     def __init__(self, digest: bytes) -> None:
         self.digest = digest
@@ -43,7 +43,7 @@ def generator(seed: int, purpose: Purpose, t: int | str) -> np.random.Generator:
 
 
 def uniform(seed: int, purpose: Purpose, t: int | str) -> float:
-    """Return one number in [0, 1), of (seed, purpose, t); a stream would cost more to begin.
+    """Return a number in [0, 1) that depends on (seed, purpose, t) alone; starting a stream would cost more.
 
     >>> 0 <= uniform(0, Purpose.CHOOSE, "a") < 1
     True

@@ -35,7 +35,7 @@ MANIFEST = "manifest.json"
 OBSERVED = "observed"  # the sums behind a diagnosis
 KNOWN = "known_decisions"  # digests of the decisions that were learned
 Parts = tuple[dict[str, np.ndarray], dict[str, float | int], int]
-# What a class did before it had these settings, which a file of that time does not name.
+# Settings that files of earlier versions lack, with values that keep the behaviour of that time.
 EARLIER: dict[str, dict[str, Any]] = {
     "Regression": {"is_standardised": False},
     "TorchRegression": {"is_standardised": False},
@@ -44,7 +44,7 @@ EARLIER: dict[str, dict[str, Any]] = {
     "NeuralRBMLEGA": {"linear": None},
 }
 OURS = "rbmle."  # the only package whose classes a file may name
-# Where classes are now that files of earlier versions name by another module.
+# Modules that files of earlier versions name, and where their classes are now.
 MOVED = {
     "rbmle.interop.torch_network": "rbmle.interop.torch_models",
     "rbmle.interop.torch_precision": "rbmle.interop.torch_models",
@@ -66,16 +66,16 @@ MOVED = {
 
 
 def save(bandit: Bandit, path: str | os.PathLike[str]) -> None:
-    """Write a bandit beside its place, to disk, and then put it there in one step."""
+    """Write a bandit to a file, whole or not at all."""
     with written_whole(Path(path)) as file:
         write(bandit, file)
 
 
 def write(bandit: Bandit, file: BinaryIO, untaught: Bandit | None = None) -> None:
-    """Write a bandit to an open file; raise SnapshotError for what can only decide.
+    """Write a bandit to an open file; raise SnapshotError for a snapshot.
 
-    `untaught` is a bandit before any data, or a snapshot of one. With other settings, or without it,
-    one is made, which takes as much memory as the bandit has.
+    `untaught` is a bandit of the same settings before any data, or a snapshot of one. If it is missing, or its
+    settings differ, one is made, which takes as much memory as the bandit.
     """
     with bandit.learner.holding():
         _write(bandit, file, untaught)
@@ -136,9 +136,9 @@ def _put(zipped: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
 def _moved_rows(
     bandit: Bandit, arrays: dict[str, np.ndarray], untaught: Bandit | None
 ) -> dict[str, np.ndarray]:
-    """Return, for each large array, the rows that differ from those before any data, if most do not.
+    """Return, for each large array of which most rows are as before any data, the rows that are not.
 
-    With hashed features, few rows of W_1 are ever touched; the others are made again when it is loaded.
+    With hashed features, training touches few rows of W_1; the others are made again by `load`.
     """
     large = [name for name, array in arrays.items() if array.size >= LARGE]
     if not large:
@@ -158,8 +158,8 @@ def _moved_rows(
 
 
 def moved_rows(array: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return the rows of an array that are not, bit for bit, what they were at its start."""
-    bits = np.dtype(f"u{array.itemsize}")  # to which −0 is not 0, and NaN is itself
+    """Return the rows of an array that differ from its start in at least one bit."""
+    bits = np.dtype(f"u{array.itemsize}")  # as integers, −0 differs from 0, and NaN equals itself
     differs = (array.view(bits) != start.view(bits)).reshape(len(array), -1).any(axis=1)
     return np.flatnonzero(differs)
 
@@ -193,7 +193,7 @@ def snapshot_of(snapshot: Bandit, parts: Parts) -> Bandit:
 
 
 def parts_of(snapshot: Bandit) -> Parts:
-    """Return what a snapshot decides by: arrays and numbers by name, and its round."""
+    """Return the arrays and numbers that a snapshot decides by, by their names, and its round."""
     arrays, numbers = leaves(snapshot.state)
     if (scales := snapshot.learner.scales) is not None:
         arrays |= leaves(scales, "scales")[0]
@@ -223,7 +223,7 @@ def load(
             if "observed" in manifest:
                 sums = {name: _get(zipped, name) for name in leaves(observed, OBSERVED)[0]}
                 observed = replace_leaves(observed, sums, manifest["observed"], OBSERVED)
-        bandit = _rebuilt(manifest, policy, features, arrays, rows)
+        bandit = _rebuild(manifest, policy, features, arrays, rows)
         bandit.learner.now.known = LearnedDecisions(known)
         bandit.learner.now.observed = observed
         return bandit
@@ -247,10 +247,9 @@ def load(
 
 
 def _get(zipped: zipfile.ZipFile, name: str) -> np.ndarray:
-    """Return the array under a name."""
     with zipped.open(f"{name}.npy") as entry:
         array = np.lib.format.read_array(entry, allow_pickle=False)
-        entry.read()  # to its end, where the checksum is compared
+        entry.read()  # zipfile compares the checksum at the end
     return array
 
 
@@ -274,7 +273,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` was given; raise LookupError for a class that is not ours."""
+    """Return the value that `encode` was given; raise LookupError for a class outside of rbmle."""
     match value:
         case {"class": str(path), "with": dict(parts)}:
             module, _, name = path.rpartition(".")
@@ -321,7 +320,7 @@ def _check(path: Any, manifest: Any) -> None:
 
 
 def _part(name: str, path: Any, manifest: dict[str, Any], replacement: Any) -> Any:
-    """Return the policy or the features of a file, or the given ones if they are the same."""
+    """Return the policy or the features of a file, or the replacement if it is equal to them."""
     saved = manifest[name]
     if replacement is None:
         try:
@@ -339,14 +338,14 @@ def _part(name: str, path: Any, manifest: dict[str, Any], replacement: Any) -> A
     return replacement
 
 
-def _rebuilt(
+def _rebuild(
     manifest: dict[str, Any],
     policy: Policy[Any],
     features: int | Encoder,
     arrays: dict[str, np.ndarray],
     rows: dict[str, np.ndarray],
 ) -> Bandit:
-    """Return a bandit with the state of a file; some arrays have only these rows in it."""
+    """Return a bandit with the state of a file; for arrays named in `rows`, the file has only those rows."""
     bandit = Bandit(
         policy,
         arms=None if manifest["arms"] is None else manifest["arms"],
@@ -355,7 +354,7 @@ def _rebuilt(
         encoding=manifest["encoding"],
         floor=manifest["floor"],
         draws=manifest["draws"],
-        on_repeat=manifest.get("on_repeat", "raise"),  # files of earlier releases have none
+        on_repeat=manifest.get("on_repeat", "raise"),  # earlier files lack it
     )
     learner = bandit.learner
     if learner.now.arms is not None:

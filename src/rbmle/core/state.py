@@ -1,7 +1,7 @@
-"""What a policy has learned, which threads may share: one learns at a time, while others decide.
+"""The state of a policy, which threads may share: one learns at a time, while others decide.
 
 The id of a decision is `seed-number-run`, as in "0-17-9f3a61c2d04b". A new run is drawn for every copy of a
-bandit: when it is made, loaded, copied, unpickled or forked. What a policy draws depends on `seed-number`
+bandit: when it is made, loaded, copied, unpickled or forked. A policy's random numbers depend on `seed-number`
 alone, the decision's stream, so the same seed gives the same choices in every run.
 """
 
@@ -57,7 +57,7 @@ class RunId:
 
 
 def stream_of(id: str) -> str:
-    """Return what random numbers depend on: the id, without the run of an id of ours.
+    """Return the part of an id that random numbers depend on: without the run, if the bandit made the id.
 
     >>> stream_of("0-17-9f3a61c2d04b"), stream_of("order 12")
     ('0-17', 'order 12')
@@ -80,7 +80,7 @@ def given_ids(ids: Any, n: int) -> list[str]:
 
 
 def on_repeat_of(value: Any) -> OnRepeat:
-    """Return what to do with a decision that is learned again, or raise SettingError."""
+    """Return the value of `on_repeat`, or raise SettingError."""
     if value not in get_args(OnRepeat):
         raise SettingError(
             f"`on_repeat` must be 'raise', 'ignore' or 'learn', got {value!r}; it says what `learn` does "
@@ -90,10 +90,10 @@ def on_repeat_of(value: Any) -> OnRepeat:
 
 
 class LearnedDecisions:
-    """The newest decisions that were learned; of more than `REMEMBERED`, the oldest is forgotten.
+    """The last `REMEMBERED` decisions that were learned.
 
-    A decision is known by its id, its arm and its context, so that an id which a user gives to several
-    decisions does not make them one.
+    A decision is identified by its id, its arm and its context, because a user may give several decisions
+    the same id.
     """
 
     __slots__ = ("_digests", "_order")
@@ -116,7 +116,7 @@ class LearnedDecisions:
         self._digests.add(digest)
 
     def as_array(self) -> np.ndarray:
-        """Return all digests, the oldest first."""
+        """Return the digests, the oldest first."""
         return np.array(self._order, np.uint64)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "LearnedDecisions":
@@ -137,9 +137,9 @@ Value = TypeVar("Value")
 class Shared(Generic[Value]):
     """A value under a readers–writer lock in which a reader rarely waits for a writer.
 
-    Readers read the value itself while no one writes. A writer waits for them to finish, and leaves
-    a frozen copy for readers that arrive meanwhile, but only if the last writer met a reader: a value
-    that one thread uses is never copied. A reader who finds neither waits for the writer to end.
+    Readers read the value itself while no one writes. A writer waits for them to finish. If the last writer met
+    a reader, it leaves a frozen copy for readers that arrive meanwhile; otherwise they wait for the writer to
+    end. So a value that only one thread uses is never copied.
     """
 
     def __init__(self, value: Value, freeze: Callable[[Value], Value]) -> None:
@@ -238,7 +238,7 @@ class WriteContext(Generic[Value]):
 
 @dataclass(slots=True, kw_only=True)
 class Learned:
-    """What was learned by some moment."""
+    """Everything that was learned up to some moment."""
 
     state: Any  # of the policy
     arms: Arms | None  # None: any arms may come, with their rows
@@ -263,15 +263,15 @@ class SharedState:
     ) -> None:
         self.policy, self.encoder, self.seed, self.encoding = policy, encoder, seed, encoding
         self.scaling = encoder if isinstance(encoder, ScalesContexts) else None
-        self.is_snapshot = False  # which has what deciding needs, and no more
-        self.decisions = 0  # that were numbered
+        self.is_snapshot = False  # a snapshot has only what deciding needs
+        self.decisions = 0  # how many were numbered
         self._share(learned)
 
     def _share(self, learned: Learned) -> None:
-        """Guard what is learned by locks.
+        """Put what is learned behind a lock.
 
-        What is shared must not refer to this object: in a cycle, an old snapshot and its arrays would stay in
-        memory until Python looks for garbage, however many of them there are.
+        `Shared` must not refer to this object: in a cycle, old snapshots and their arrays would stay in memory
+        until Python collects garbage.
         """
         self._shared = Shared(learned, partial(_freeze, self.policy))
         self._counting = threading.Lock()
@@ -301,7 +301,7 @@ class SharedState:
 
     @property
     def now(self) -> Learned:
-        """Return what is learned, without a lock: other threads may change it."""
+        """Return what is learned, without taking the lock: other threads may change it."""
         return self._shared.value
 
     def name_decisions(self, n: int) -> tuple[list[str], list[str]]:
@@ -314,13 +314,13 @@ class SharedState:
         return [stream + run for stream in streams], streams
 
     def reading(self) -> AbstractContextManager[Learned]:
-        """Give what was learned by one moment; others may read and learn meanwhile."""
+        """Return a context with what is learned at this moment; others may read and learn meanwhile."""
         return self._shared.reading()
 
     @contextmanager
     def holding(self) -> Iterator[Learned]:
-        """Yield all that is learned, and block learning meanwhile."""
-        self._check_whole()
+        """Yield what is learned, and block learning meanwhile."""
+        self._check_not_snapshot()
         with self._shared.writer:
             yield self._shared.value
 
@@ -335,13 +335,13 @@ class SharedState:
         on_repeat: OnRepeat = "raise",
         is_observed: bool = False,
     ) -> None:
-        """Learn what some contexts paid; `place` says which they are, given the arms there are.
+        """Learn the rewards of contexts, which `place` returns for the present arms.
 
-        Events have the time of the observation that led to them, if there are times.
-        A `decision` is the one whose reward this is. `on_repeat`: what to do if it was learned before.
-        What is observed is part of the diagnosis.
+        An event gets the time of the observation that led to it, if there are `times`. `decision` is the one
+        whose reward this is, and `on_repeat` says what to do if it was learned before. With `is_observed`, the
+        rewards count in the diagnosis.
         """
-        self._check_whole()
+        self._check_not_snapshot()
         with self._shared.writing() as learned:
             contexts = place(learned.arms)
             digest = None if decision is None or on_repeat == "learn" else digest_of(decision)
@@ -353,7 +353,7 @@ class SharedState:
                     "bandit with on_repeat='ignore' to skip repeated rewards, or with on_repeat='learn' "
                     "if a decision has several"
                 )
-            contexts = self.seen(contexts, learned, is_learning=True)
+            contexts = self.scale(contexts, learned, is_learning=True)
             begun = learned.round
             if is_observed:
                 self._observe(learned, contexts, rewards, decision)
@@ -386,7 +386,7 @@ class SharedState:
         rewards: Float[np.ndarray, " n"],
         decision: Decision | None,
     ) -> None:
-        """Note rewards before they are learned; those of a batch cannot be predicted one after another."""
+        """Add rewards to the diagnosis before they are learned; only single rewards are predicted."""
         observed, arms = learned.observed, learned.arms
         before = observed.rounds
         predict = expected_reward(self.policy, learned.state) if len(rewards) == 1 else None
@@ -404,15 +404,15 @@ class SharedState:
         """Return the arms if each has its own block, so that rewards can be attributed to arms."""
         return arms if self.encoding is Encoding.DISJOINT else None
 
-    def seen(self, contexts: Contexts, learned: Learned, *, is_learning: bool = False) -> Contexts:
+    def scale(self, contexts: Contexts, learned: Learned, *, is_learning: bool = False) -> Contexts:
         """Return contexts as the policy sees them, scaled if the encoder scales them."""
         if self.scaling is None:
             return contexts
-        return self.scaling.scaled(contexts, learned.scales, is_learning=is_learning)
+        return self.scaling.scale(contexts, learned.scales, is_learning=is_learning)
 
     def add_arm(self, id: ArmId) -> None:
         """Add an arm, or bring a retired one back with what it had learned."""
-        self._check_whole()
+        self._check_not_snapshot()
         with self._shared.writing() as learned:
             if learned.arms is None:
                 raise ArmError(
@@ -437,13 +437,13 @@ class SharedState:
             learned.arms = learned.arms.without(id)
 
     def snapshot(self) -> "SharedState":
-        """Return a copy that stays as this is now, with only what deciding needs."""
+        """Return a copy for deciding, which later learning does not change."""
         twin = self._twin(partial(_freeze, self.policy))
         twin.is_snapshot = True
         return twin
 
     def with_learned(self, learned: Learned) -> "SharedState":
-        """Return a snapshot that has learned this."""
+        """Return a snapshot with this state."""
         twin = self._twin(lambda _: learned)
         twin.is_snapshot = True
         return twin
@@ -463,7 +463,6 @@ class SharedState:
         self._share(learned)
 
     def _twin(self, copy: Callable[[Learned], Learned]) -> "SharedState":
-        """Return another one with a copy of what is learned."""
         with self._shared.writer:
             learned = copy(self.now)
             twin = SharedState(
@@ -472,7 +471,7 @@ class SharedState:
             twin.is_snapshot, twin.decisions = self.is_snapshot, self.decisions
         return twin
 
-    def _check_whole(self) -> None:
+    def _check_not_snapshot(self) -> None:
         if self.is_snapshot:
             raise SnapshotError(
                 "a snapshot can only decide; to learn or to save, use the bandit it was taken from"
@@ -480,7 +479,6 @@ class SharedState:
 
 
 def _freeze(policy: Policy[Any], learned: Learned) -> Learned:
-    """Return a copy for deciding, which does not change when the original learns."""
     state = learned.state
     frozen = policy.frozen(state) if has(policy, Freezes) else copy_tree(state)
     scales = None if learned.scales is None else copy_tree(learned.scales)

@@ -47,7 +47,6 @@ def replace_leaves(
 
 
 def _branches(tree: Any) -> list[tuple[str, Any]]:
-    """Return the named branches of a node."""
     if dataclasses.is_dataclass(tree):
         return [(f.name, getattr(tree, f.name)) for f in dataclasses.fields(tree)]
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):

@@ -66,7 +66,7 @@ def rows_at(rows: Rows, at: Any) -> Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
-    """The contexts of a round's arms, neither of them ever expanded to dK zeros."""
+    """The contexts of a round's arms; they are never expanded to dK numbers."""
 
     rows: Rows
     features: int  # d, the features of one block
@@ -75,7 +75,7 @@ class Contexts:
         return len(self.rows.blocks)
 
     def row(self, arm: int) -> "Contexts":
-        """Return the context of one arm alone, copied: it may be kept for long, the others need not."""
+        """Return a copy of the context of one arm, so that keeping it does not keep the others in memory."""
         starts, lengths, blocks, indices, values = self.rows
         start, length = int(starts[arm]), int(lengths[arm])
         end, after = start + length, arm + 1
@@ -115,9 +115,9 @@ class Batch:
 
     contexts: Contexts  # row i was played
     rewards: Float[np.ndarray, " n"]
-    is_fitted: Bool[np.ndarray, " n"]  # the others are remembered, for later fits to find
+    is_fitted: Bool[np.ndarray, " n"]  # the others are only remembered, for later fits
     rng: Callable[[int], np.random.Generator]  # the stream of observation i
-    # Models call it after they have started again: at which observation, and how many were forgotten.
+    # Models call it after a restart, with the place of the observation and how many were forgotten.
     restarted: Callable[[int, int], None] = lambda _at, _forgotten: None
 
     def __len__(self) -> int:
@@ -152,7 +152,7 @@ class Batch:
 
 
 class Chosen(NamedTuple):
-    """Which of some arms to play, by its place, and why."""
+    """The arm to play, by its place among those offered, and why."""
 
     place: int
     indices: Indices

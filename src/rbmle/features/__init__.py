@@ -1,4 +1,4 @@
-"""From dictionaries of features, which may differ from round to round, to sparse contexts."""
+"""Encoders of features: hashing of dictionaries, and running scaling of numbers."""
 
 from rbmle.features.hashing import Hashing
 

@@ -9,7 +9,7 @@ from rbmle.core.errors import FeatureError
 
 IGNORED = "_"  # names that begin with it are not features
 LARGEST = sys.float_info.max
-LEVELS = 11  # of dictionaries in each other, so that a JSON body with an array in the last has 16
+LEVELS = 11  # of nested dictionaries, so that a JSON body with an array in the last has 16
 SPELLED = {True: "true", False: "false", None: "null"}
 
 _SHOWN = 40  # characters of a value or a name in a message
@@ -17,8 +17,8 @@ _ITEM = "a finite number or a string"
 _FEATURE = "a finite number, a string, True, False, None or a list of finite numbers and strings"
 
 
-def mistakes(features: object, where: str) -> Iterator[FeatureError]:
-    """Yield the errors of invalid features; those of a list before those of its items."""
+def find_errors(features: object, where: str) -> Iterator[FeatureError]:
+    """Yield an error for each invalid feature; those of a list come before those of its items."""
     if type(features) is dict:
         yield from _in_dictionary(features, where)
         return
@@ -39,7 +39,6 @@ def is_number(x: Any) -> bool:
 
 
 def _in_dictionary(item: dict[Any, Any], where: str) -> Iterator[FeatureError]:
-    """Return the errors of a dictionary, those in namespaces first."""
     spaces = {name: group for name, group in item.items() if type(group) is dict}
     bare = {name: value for name, value in item.items() if name not in spaces}
     for namespace, group in spaces.items():
@@ -67,7 +66,6 @@ def _in_group(group: dict[Any, Any], where: str, level: int) -> Iterator[Feature
 
 
 def _wrong(where: str, value: Any, expected: str) -> FeatureError:
-    """Return the error of a value that is no feature."""
     advice = ""
     if type(value) is dict:
         advice = f"; dictionaries are nested up to {LEVELS} levels deep, and not in lists"
@@ -81,7 +79,7 @@ def _wrong_name(where: str, name: Any) -> FeatureError:
 
 
 def _format_value(value: Any) -> str:
-    """Return a value for a message: short, in one line, and of what has parts only what it is."""
+    """Return a value for a message, short and in one line; of containers only their kind."""
     kind = type(value)
     if kind is dict or kind is list:
         return "a dictionary" if kind is dict else "a list"

@@ -1,4 +1,4 @@
-"""Feature hashing: from dictionaries, which may differ from round to round, to sparse contexts."""
+"""Feature hashing: dictionaries, which may differ from round to round, become sparse contexts."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from rbmle.core.types import ArmId, Contexts, Rows, Scales
 from rbmle.engine.feature_rows import feature_rows
 from rbmle.engine.json_features import text_hash
 from rbmle.engine.scaling import plain_values, scaled_values
-from rbmle.features.errors import IGNORED, LARGEST, LEVELS, SPELLED, is_number, mistakes
+from rbmle.features.errors import IGNORED, LARGEST, LEVELS, SPELLED, find_errors, is_number
 
 VERSION = 2  # of hashes and of how features are read; rows of two versions differ
 MOST_BITS = 24
@@ -41,7 +41,7 @@ def feature_hash(seed: int, namespace: str, name: str, category: str | None) -> 
 
 
 def seed_bits(seed: int) -> np.uint64:
-    """Return a seed of any size and sign as the kernels take it."""
+    """Return a seed of any size and sign as 64 bits."""
     return np.uint64(seed & (2**64 - 1))
 
 
@@ -112,14 +112,14 @@ def read(
     ignored. An id is the indicator of itself, unless it is None. `codes` are those of some namespaces,
     if codes are wanted.
 
-    Raise FeatureError for invalid features; `where` is how the message calls them.
+    Raise FeatureError for invalid features; the message calls them `where`.
     """
     group = _group(features, id, hashes_under(seed), codes)
     if group is None:  # some value is not a plain Python one, or is invalid
         features = plain(features)
         group = _group(features, id, hashes_under(seed), codes)
     if group is None:
-        raise next(mistakes(features, where))
+        raise next(find_errors(features, where))
     return group
 
 
@@ -162,7 +162,7 @@ def plain(value: Any, deepest: int = _DEEPEST) -> Any:
 def _group(
     features: object, id: str | None, known: Remembered, codes: dict[str, int] | None
 ) -> Group | None:
-    """Return features, or None if one of them is invalid."""
+    """Return features as a group; None if one of them is invalid."""
     hashes, values = [NOTHING], [INDICATOR]
     if id is not None:
         hashes.append(known[ID_NAMESPACE, "", id])
@@ -272,7 +272,7 @@ class Call(NamedTuple):
 
     @property
     def products(self) -> int:
-        """Return how many products of features it has."""
+        """The number of products of features."""
         return self.context.size * sum([action.size for action in self.actions])
 
 
@@ -309,7 +309,7 @@ def scale(
     is_learning: bool,
     values: Float[np.ndarray, " features"],
 ) -> None:
-    """Replace numbers as they came by those that the policy sees."""
+    """Scale the numbers in place, by the statistics if there are any."""
     if scales is None:
         plain_values(values)
     else:
@@ -387,7 +387,7 @@ class Hashing(Settings):
 
     @property
     def size(self) -> int:
-        """Return the number of slots."""
+        """The number of slots."""
         return 2**self.bits
 
     def row(self, x: object, arm: ArmId | None = None) -> Contexts:
@@ -433,7 +433,6 @@ class Hashing(Settings):
 
 
 def _check_size(call: Call) -> None:
-    """Raise FeatureError for more products of an arm than memory should hold."""
     most = call.context.size * max((action.size for action in call.actions), default=0)
     if most > MOST_PRODUCTS:
         raise FeatureError(

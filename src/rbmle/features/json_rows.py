@@ -1,4 +1,4 @@
-"""From features in JSON to sparse rows by a kernel, without Python objects."""
+"""Read features in JSON into sparse rows with a kernel, without making Python objects."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ def json_rows(
     *,
     is_learning: bool = False,
 ) -> Rows | None:
-    """Return a row for each action; None if a kernel cannot read them, or there are too many products.
+    """Return a row for each action; None if the kernel cannot read them, or there are too many products.
 
     All features are multiplied, so the `interactions` of the hashing must be None.
     """

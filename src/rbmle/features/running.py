@@ -15,10 +15,10 @@ from rbmle.engine.scaling import standardised_rows
 class Running:
     """Features by place or by name, which a bandit scales by a running mean and deviation.
 
-    Contexts stay in the user's units except where a policy sees them: when it decides and when it learns.
-    Both times they are scaled by the rows that were learned before and the row itself, so a number is never
-    more deviations away than √(rows learned), and never more than 4. Rewards do not matter, and decisions
-    change nothing.
+    Contexts keep the user's units; they are scaled when a policy sees them, to decide and to learn. Both
+    times the statistics are those of the rows that were learned before and the row itself, so a number is at
+    most √(rows learned) deviations from the mean, and at most 4. Rewards do not matter, and decisions change
+    nothing.
 
     - A number that is not 0 in half of the rows or more becomes (x − mean)/deviation.
     - Numbers that are mostly 0 are not centred, so 0 stays 0: they are divided by the root mean square of
@@ -31,9 +31,9 @@ class Running:
     >>> numbers = Running(of=Names(names=("age", "is_new")))
     >>> moments = numbers.start()
     >>> visitors = per_arm([[30, 0], [40, 0], [50, 1]], 2)
-    >>> numbers.scaled(visitors, moments, is_learning=True).dense().round(2).tolist()
+    >>> numbers.scale(visitors, moments, is_learning=True).dense().round(2).tolist()
     [[0.5, 0.0, 0.5], [0.71, 0.0, 0.71], [0.75, 0.61, 0.71]]
-    >>> numbers.scaled(visitors, moments).dense().round(2).tolist()
+    >>> numbers.scale(visitors, moments).dense().round(2).tolist()
     [[-0.57, 0.0, 0.71], [0.0, 0.0, 0.71], [0.52, 0.58, 0.71]]
     """
 
@@ -46,7 +46,7 @@ class Running:
 
     @property
     def seen(self) -> int:
-        """Return the number of features that a policy sees: one more, the constant."""
+        """The number of features that a policy sees: one more, the constant."""
         return self.of.size + 1
 
     def row(self, x: Any, arm: ArmId | None) -> Any:
@@ -62,7 +62,7 @@ class Running:
         counts, means, variances = np.zeros((3, self.size))
         return Moments(np.zeros(1), counts, means, variances)
 
-    def scaled(self, contexts: Contexts, scales: Moments, *, is_learning: bool = False) -> Contexts:
-        """Return what a policy sees of contexts. If it is learning, it takes in each row after scaling it."""
+    def scale(self, contexts: Contexts, scales: Moments, *, is_learning: bool = False) -> Contexts:
+        """Return contexts as a policy sees them; if `is_learning`, rows update the scales once scaled."""
         rows = standardised_rows(contexts.rows, scales, is_learning)
         return Contexts(rows=rows, features=self.seen)

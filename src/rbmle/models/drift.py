@@ -1,4 +1,4 @@
-"""What a model knows of the rewards so far: their units, and whether they have drifted."""
+"""Statistics of the rewards so far: the units in which models learn them, and the drift alarm."""
 
 import numpy as np
 
@@ -20,11 +20,10 @@ RAW = (0.0, 1.0)  # the units of rewards that are learned as they are
 
 
 def fresh_watch(is_standardised: bool = False) -> Watch:
-    """Return what is known before any data.
+    """Return the statistics before any data.
 
-    If rewards are learned as they are, it is as if there had been one of 0 with a deviation of 1. The mean
-    absolute deviation is ½, as large as that of rewards between 0 and 1 can be. If they are standardised,
-    nothing is assumed.
+    If rewards are learned as they are, one reward of 0 with a deviation of 1 is assumed, and a mean absolute
+    deviation of ½, the largest that rewards between 0 and 1 can have. If they are standardised, nothing is.
     """
     if is_standardised:
         first = [0.0, 0.0, 0.0, 0.0, 0.0, np.inf, 0.0, 0.0]
@@ -34,7 +33,7 @@ def fresh_watch(is_standardised: bool = False) -> Watch:
 
 
 def units(watch: Watch) -> tuple[float, float]:
-    """Return what is subtracted from rewards before they are learned, and what they are multiplied by.
+    """Return the centre c and the gain g of rewards: models learn (r − c) · g.
 
     >>> from rbmle.engine.drift import notice
     >>> watch = fresh_watch(is_standardised=True)
@@ -79,10 +78,10 @@ def least_reward(watch: Watch) -> float:
 
 
 def complete(watch: Watch) -> Watch:
-    """Return a watch with all its numbers, also one that an earlier version saved with fewer.
+    """Return a watch with all of its numbers; earlier versions saved fewer.
 
-    The deviations of rewards of 0 and 1 are 2σ²; a smallest reward that was not kept stays unknown. Earlier
-    versions learned rewards as they are.
+    For rewards of 0 and 1 the sum of deviations is 2σ². A smallest reward that was not saved stays unknown.
+    Earlier versions learned rewards as they are.
     """
     if len(watch) == PLACES:
         return watch

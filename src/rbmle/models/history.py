@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from rbmle.core.checks import Settings, check_whole
+from rbmle.core.checks import Settings, whole_number
 from rbmle.core.errors import SettingError
 from rbmle.core.trees import copy_tree
 from rbmle.core.types import Observation, Rows
@@ -28,7 +28,7 @@ class Memory(Settings):
     def __post_init__(self) -> None:
         if self.keep not in ("all", "window", "reservoir"):
             raise SettingError(f"`keep` must be 'all', 'window' or 'reservoir', got {self.keep!r}")
-        check_whole("size", self.size)
+        whole_number("size", self.size)
         if self.keep != "all" and self.size < 1:
             raise SettingError(
                 f"`size` must be at least 1 for a {self.keep}, got {self.size}; "
@@ -45,17 +45,15 @@ class Memory(Settings):
 
     @property
     def listed(self) -> int:
-        """Return in how many slots observations are kept; the newest may be in the one after them."""
+        """The number of slots in which observations are kept; the newest may be in the one after them."""
         return ENDLESS if self.keep == "all" else self.size
 
     @property
     def overwrites(self) -> bool:
-        """Return whether observations take the places of others."""
         return self.keep != "all"
 
     @property
     def is_random(self) -> bool:
-        """Return whether the slot of an observation is random."""
         return self.keep == "reservoir"
 
     def slot(self, round: int, rng: np.random.Generator) -> int:
@@ -71,7 +69,7 @@ class Memory(Settings):
 
 
 def usual_memory() -> Memory:
-    """Return what models remember by default: bounded, so that a bandit can run indefinitely."""
+    """Return the default memory of models: bounded, so that a bandit can run indefinitely."""
     return Memory(keep="window", size=USUAL)
 
 
@@ -152,20 +150,20 @@ class History:
 
     @property
     def sizes(self) -> Sizes:
-        """Return a copy of all numbers as the engine takes them."""
+        """A copy of the counters, in the order that the engine expects."""
         return np.array([self.count, self.seen, self.newest, self.pooled, self.slabbed])
 
     @property
     def forgotten(self) -> "History":
-        """Return a history that knows how much it has seen, and nothing else."""
+        """A history without observations, which still knows how many were seen."""
         empty = History.empty(len(self.member_starts), self.values.dtype.name)
         return replace(empty, seen=self.seen)
 
     def frozen(self, memory: Memory) -> "History":
-        """Return the history as it is, to be read while this one goes on.
+        """Return a copy that can be read while this one learns.
 
-        Where all is kept, observations are appended and a full list moves to a new slab: what is in
-        use is never written again, and is shared. Only the lists' places and lengths are copied.
+        If all observations are kept, they are only appended, and a full list moves to a new slab: what is in
+        use is never written again, so it is shared. Only the places and lengths of the lists are copied.
         """
         if memory.overwrites:
             return copy_tree(self)
@@ -193,7 +191,7 @@ class History:
         length, block = int(rows.lengths[i]), int(rows.blocks[i])
         if slot >= len(self.starts):
             self._more_slots(slot + 1)
-        self.lengths[slot] = 0  # what was there is replaced
+        self.lengths[slot] = 0  # the observation there is replaced
         if self.pooled + length > len(self.indices):
             self._more_entries(length)
         limit = max(FEWEST, 2 * int(self.member_limits[block]))
@@ -202,14 +200,12 @@ class History:
             self.members = _longer(self.members, 2 * (self.slabbed + limit))
 
     def grow(self, blocks: int) -> None:
-        """Make room for more blocks."""
         more = np.zeros(blocks - len(self.member_starts), np.int64)
         self.member_starts = np.concatenate([self.member_starts, more])
         self.member_counts = np.concatenate([self.member_counts, more])
         self.member_limits = np.concatenate([self.member_limits, more])
 
     def _more_slots(self, needed: int) -> None:
-        """Double the number of slots."""
         slots = max(needed, 2 * len(self.starts))
         for name in ("starts", "lengths", "blocks", "squares", "rewards", "serials", "places"):
             setattr(self, name, _longer(getattr(self, name), slots))

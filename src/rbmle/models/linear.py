@@ -57,7 +57,7 @@ class RidgeState:
 
 
 class LinearModel(Settings):
-    """What ridge regression and generalised linear models share: all but how a reward is learned."""
+    """Base of ridge regression and generalised linear models, which differ in how they learn a reward."""
 
     __slots__ = ()
     ridge: float
@@ -88,7 +88,7 @@ class LinearModel(Settings):
         return self.is_standardised
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RidgeState:
-        """Return θ̂ = 0 and V = λI; raise SettingError if V has more numbers than fit in memory."""
+        """Return θ̂ = 0 and V = λI; raise SettingError if V does not fit in memory."""
         return self._start(blocks, features + self.has_constant)
 
     def estimates(self, state: RidgeState, contexts: Contexts) -> tuple[Indices, Indices]:
@@ -118,10 +118,7 @@ class LinearModel(Settings):
         return centre + self.estimates(state, contexts)[0] / gain
 
     def learn(self, state: RidgeState, batch: Batch, update: Callable[..., int]) -> None:
-        """Learn by a kernel with the arguments of `ridge_update`.
-
-        Where rewards stay below what is expected, they have drifted: all that was learned is forgotten.
-        """
+        """Learn by a kernel with the arguments of `ridge_update`; after a drift alarm, start from nothing."""
         rows, rewards, begin = self._extend(batch.contexts).rows, batch.rewards, 0
         while begin < len(batch):
             past = (state.F, state.theta, state.ones, state.watch)
@@ -136,7 +133,6 @@ class LinearModel(Settings):
                 state.round, state.watch = 0, fresh.watch
 
     def grow(self, state: RidgeState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
         more, features = blocks - len(state.theta), state.theta.shape[1]
         self._check_size(blocks, features - self.has_constant)
         state.F = np.concatenate([state.F, self._roots(more, features)])
@@ -214,11 +210,11 @@ class Ridge(LinearModel):
 
     A full V has features × features numbers, and a round costs as much. With `precision="diagonal"`, only the
     diagonal of V⁻¹ is kept, and a round costs as much as a context has entries: for thousands of features, such
-    as hashed ones. docs/features.md says what it loses.
+    as hashed ones. docs/how-to/features.md says what it loses.
     """
 
     ridge: float = 1.0  # λ
-    alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
+    alarm: float = 40.0  # S above which all is forgotten, see docs/how-to/drift.md; 0: never
     precision: Form = "full"
     is_standardised: bool = True  # learns (r − mean)/deviation so far; the papers learn r
 
@@ -236,12 +232,12 @@ class GLM(LinearModel):
 
     An observation is fitted once, with this quadratic form instead of all before it: θ̂ becomes the maximum
     of both, and the curvature there is added to H. With the Gaussian likelihood that is ridge regression. With
-    others it is close to a fit to the whole history, at a cost that does not grow: docs/differences.md.
+    others it is close to a fit to the whole history, at a constant cost (docs/evidence/differences.md).
     """
 
     likelihood: Likelihood = field(default_factory=Bernoulli)
     ridge: float = 1.0  # λ
-    alarm: float = 40.0  # S above which all is forgotten, see docs/drift.md; 0: never
+    alarm: float = 40.0  # S above which all is forgotten, see docs/how-to/drift.md; 0: never
     precision: Form = "full"  # H, or of its inverse the diagonal alone, as for `Ridge`
     is_standardised: bool = True  # with the Gaussian likelihood, as for `Ridge`
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from rbmle.core.checks import Settings, check_whole
+from rbmle.core.checks import Settings, whole_number
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Contexts, Rows
 from rbmle.engine.layout import Net, Parameters
@@ -28,11 +28,11 @@ class Network(Settings):
     depth: int = 2  # L
     start: Literal["standard", "zero", "paired"] = "zero"
     dtype: Literal["float32", "float64"] = "float32"
-    fan_in: int | None = None  # inputs of which W_1 starts as if there were no more; None: all
+    fan_in: int | None = None  # number of inputs by which the start of W_1 is scaled; None: all
 
     def __post_init__(self) -> None:
-        check_whole("width", self.width)
-        check_whole("depth", self.depth)
+        whole_number("width", self.width)
+        whole_number("depth", self.depth)
         if self.width < 1:
             raise SettingError(f"`width` must be at least 1, got {self.width}")
         if self.depth < 2:
@@ -52,10 +52,7 @@ class Network(Settings):
 
     @property
     def m(self) -> float:
-        """Return m as it stands in mλ, 1/m and α/m: the square of the output's scale.
-
-        It is the width where f has the factor √m, and 1 where it has none.
-        """
+        """The m in mλ, 1/m and α/m: the width if f has the factor √m, else 1."""
         return float(self.width) if self.start == "paired" else 1.0
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> Net:
@@ -99,7 +96,7 @@ class Network(Settings):
         return Net(theta, start, ages, clock, features, self.m**0.5, biased)
 
     def grow(self, net: Net, blocks: int, rng: np.random.Generator) -> Net:
-        """Return the network with more blocks at their start, and all else as it is."""
+        """Return the network with more blocks, whose weights are at their start."""
         new = self._first(blocks - len(net.ages) // net.features, net.features, rng)
         theta = net.theta._replace(first=np.concatenate([net.theta.first, new]))
         start = net.start._replace(first=np.concatenate([net.start.first, new]))
@@ -135,5 +132,4 @@ class Network(Settings):
 
 
 def _uniform(inputs: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Return numbers in ±1/√inputs."""
     return rng.uniform(-1, 1, shape) / inputs**0.5

@@ -1,4 +1,4 @@
-"""The exact Z⁻¹, in the Gram form at first and as a p × p inverse once that is smaller."""
+"""The precision matrix Z of a network's gradients: its diagonal, or Z⁻¹ exactly."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -26,9 +26,9 @@ FIRST_CAPACITY = 64
 
 @dataclass(slots=True, kw_only=True)
 class ExactState:
-    """The gradients that were played, in factors, with L of λI + GGᵀ/m = LLᵀ; or Z⁻¹.
+    """The gradients of played contexts, in factors, with L of λI + GGᵀ/m = LLᵀ (the Gram form); or Z⁻¹.
 
-    `inverse` is empty in the Gram form, and the arrays of the Gram form are empty afterwards.
+    In the Gram form `inverse` is empty; later the other arrays are.
     """
 
     ridge: float  # λ
@@ -68,7 +68,6 @@ class ExactState:
 
     @property
     def past(self) -> Factors:
-        """Return the gradients that were played."""
         rows = Rows(self.starts, self.lengths, self.blocks, self.indices, self.values)
         return Factors(rows, self.hiddens, self.deltas)
 
@@ -110,12 +109,10 @@ class ExactState:
 
 
 def _size(net: Net) -> int:
-    """Return p, the number of parameters; biases count though a network may have none."""
     return sum(part.size for part in net.theta)
 
 
 def _flat(net: Net, g: Factors) -> np.ndarray:
-    """Return gradients as rows of p numbers."""
     G = np.empty((len(g.deltas), _size(net)))
     for i, row in enumerate(G):
         flatten_gradient(net, g, i, row)
@@ -159,7 +156,7 @@ def _room(array: np.ndarray, size: int) -> np.ndarray:
 
 
 class Precision(Protocol):
-    """How Z is kept; m is that of the network, see `Network.m`."""
+    """How Z is stored; m is that of the network, see `Network.m`."""
 
     def init(self, net: Net, ridge: float) -> Any:
         """Return Z = λI."""
@@ -182,7 +179,7 @@ class Precision(Protocol):
         ...
 
     def frozen(self, state: Any) -> Any:
-        """Return Z as it is, which stays so when the state learns."""
+        """Return a copy of Z that later learning does not change."""
         ...
 
 
@@ -236,9 +233,9 @@ class Diagonal:
 class Exact:
     """Z⁻¹ itself, equal to the dense p × p inverse within rounding.
 
-    By the Gram matrix of the gradients while that is smaller, t²/2 numbers, and by the p × p inverse
-    and Sherman and Morrison's formula from then on, p² numbers. Both grow large: this is for
-    faithfulness; the cost of a round grows with the rounds until there are more of them than p.
+    The Gram matrix of the gradients, t²/2 numbers, is used while it is smaller than the p × p inverse, and
+    the inverse with Sherman and Morrison's formula from then on. Both grow large, and the cost of a round
+    grows until there are more rounds than parameters: use it to check results, not in production.
     """
 
     def init(self, net: Net, ridge: float) -> ExactState:

@@ -251,7 +251,7 @@ def check_policy_class(kind: Any, subject: str) -> type[Policy[Any]]:
     lacking = [name for name in members_of(Policy) if not callable(getattr(kind, name, None))]
     if lacking:
         raise SettingError(
-            f"{subject} is not a policy: it has no {', '.join(lacking)}; see docs/adding-a-policy.md"
+            f"{subject} is not a policy: it has no {', '.join(lacking)}; see docs/how-to/add-a-policy.md"
         )
     is_frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]  # of every dataclass
     if not is_frozen:

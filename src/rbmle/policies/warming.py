@@ -59,4 +59,4 @@ def encode() -> None:
     """Hash a dictionary of features, and scale numbers."""
     Hashing().row({"name": "value"}, None)
     numbers = Running(of=Places(size=FEATURES))
-    numbers.scaled(per_arm(np.eye(FEATURES), FEATURES), numbers.start(), is_learning=True)
+    numbers.scale(per_arm(np.eye(FEATURES), FEATURES), numbers.start(), is_learning=True)
