@@ -245,7 +245,7 @@ def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(LogFileError, match="cannot be read as Parquet"):
         open_log(path)
     (tmp_path / "log").touch()
-    with pytest.raises(LogFileError, match="does not tell its format"):
+    with pytest.raises(LogFileError, match="does not show its format"):
         open_log(tmp_path / "log")
 
 

@@ -78,10 +78,11 @@ def export_log(
     rbmle log export --data my-service --out log.parquet
     """
     with _open_service_log(data, log) as opened:
-        from rbmle.service.exports.export import export, format_of
+        from rbmle.evaluation.logs import format_of
+        from rbmle.service.exports.export import SUFFIXES, export
 
         console = open_console()
-        chosen = format_of(out, format)
+        chosen = format_of(out, format, SUFFIXES)
         _check_place(out, data)
         try:
             with _progress(opened.last(), console) as step:

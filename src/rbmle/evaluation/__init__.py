@@ -1,6 +1,6 @@
-"""Judging a policy on logs that it did not write: estimators, intervals and confidence sequences.
+"""Off-policy evaluation: estimators, intervals and confidence sequences for policies on logs of others.
 
-Names are loaded when they are first used: the service counts by some of these modules, and needs no PyArrow.
+Names are loaded when they are first used: the service uses some of these modules without PyArrow.
 """
 
 from importlib import import_module

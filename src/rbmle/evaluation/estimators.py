@@ -1,17 +1,17 @@
-"""What a policy π would have earned, from what others were paid.
+"""Estimators of what a policy π would have earned, from the rewards of another policy.
 
 An arm a that was played with probability p and paid r has the weight w = π(a)/p. Every estimate here is
 a ratio of two sums over the rounds, Σ N / Σ D:
 
-    replay   N = A r                      D = A   A = 1 with probability w/M, M the largest weight there can be
-    dm       N = Σ_a π(a) q̂(a)            D = 1   the direct method; as wrong as q̂ is
-    ips      N = w r                      D = 1   without bias (Horvitz and Thompson 1952)
-    clipped  N = min(w, c) r              D = 1   less variance, and too low for rewards above 0
+    replay   N = A r                      D = A   A = 1 with probability w/M, M the largest possible weight
+    dm       N = Σ_a π(a) q̂(a)            D = 1   the direct method; as biased as q̂ is
+    ips      N = w r                      D = 1   unbiased (Horvitz and Thompson 1952)
+    clipped  N = min(w, c) r              D = 1   less variance, but too low for rewards above 0
     snips    N = w r                      D = w   stays between the rewards (Swaminathan, Joachims 2015)
-    dr       N = Σ_a π(a) q̂(a) + w (r − q̂)    D = 1   without bias (Dudík, Langford, Li 2011)
+    dr       N = Σ_a π(a) q̂(a) + w (r − q̂)    D = 1   unbiased (Dudík, Langford, Li 2011)
     switch   as dr, but w = 0 where w > c   D = 1   (Wang, Agarwal, Dudík 2017)
 
-`z` is N − V D, whose mean is 0 at the true value V; how far it can range bounds how far V can be off.
+`z` is N − V D, whose mean is 0 at the true value V; its range bounds the error of the estimate.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ Terms = tuple[Float[np.ndarray, " rounds"], Float[np.ndarray, " rounds"]]  # N a
 
 
 class OfferedArms(NamedTuple):
-    """All arms of some rounds, those of a round after those of the one before."""
+    """All arms of some rounds, round after round."""
 
     sizes: Int[np.ndarray, " rounds"]  # arms of each round
     at: Int[np.ndarray, " rounds"]  # where the arms that were played are
@@ -38,22 +38,22 @@ class OfferedArms(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Some rounds, as estimators see them."""
+    """What estimators need to know of some rounds."""
 
     rewards: Float[np.ndarray, " rounds"]  # r
     weights: Float[np.ndarray, " rounds"]  # w
     predicted: Float[np.ndarray, " rounds"]  # q̂ of the played arm; 0 without a model
     expected: Float[np.ndarray, " rounds"]  # Σ_a π(a) q̂(a)
     accepted: Bool[np.ndarray, " rounds"]  # A; all False unless replay is asked for
-    offered: OfferedArms | None = None  # None: the weight that each arm would have had is not known
+    offered: OfferedArms | None = None  # None: the weights of the other arms are not known
 
 
 class Bounds(NamedTuple):
     """What is known before a log is judged."""
 
-    low: float  # the smallest reward there can be
+    low: float  # the smallest possible reward
     high: float
-    weight: float  # the largest weight there can be, M
+    weight: float  # the largest possible weight, M
     clip: float  # c
 
 
@@ -136,7 +136,7 @@ ESTIMATORS = {
 
 
 def estimators_of(names: str) -> list[Estimator]:
-    """Return the estimators of a list with commas between; "all" are all."""
+    """Return the estimators of a comma-separated list, or "all"."""
     wanted = (
         list(ESTIMATORS) if names == "all" else [n.strip() for n in names.split(",") if n.strip()]
     )

@@ -41,14 +41,30 @@ def evaluate(
     watch: Watch | None = None,
     **settings: Any,
 ) -> Evaluation:
-    """Return what policies would have earned on a log that they did not write.
+    """Estimate what policies would have earned on a log that another policy wrote.
 
-    A policy is a name such as "lin-ucb:exploration=0.1", a `Policy`, a `Bandit`, which stays as it is, a
-    function that returns the probabilities of all arms of some `Rounds`, or "baseline", for the baseline
-    actions of a log that has them, as exports of the service do. A log is what `open_log` returns,
-    a path, a data frame or a table with its columns. Other settings are those of `EvaluationSettings`. What is
-    doubtful is told by an EvaluationWarning, too. `watch` is given the name of each policy with rounds that
-    it was judged on, their times among them, and its weights there.
+    Parameters
+    ----------
+    log
+        What `open_log` returns, a path, or a data frame or table with the columns of a log.
+    policies
+        One or several, or a dictionary by name. Each is a name such as "lin-ucb:exploration=0.1", a `Policy`, a
+        `Bandit` (which does not learn from the log), a function that returns the probabilities of all arms of
+        some `Rounds`, or "baseline" for the baseline actions that exports of the service have.
+    estimators
+        Names separated by commas, or "all".
+    skips_bad
+        Leave bad rows out instead of raising LogFileError.
+    step
+        Called with the stage, the rounds so far and the rounds in all.
+    watch
+        Called with the name of each policy, the rounds that it was judged on (with their times), and its
+        weights there.
+    settings
+        The other settings are those of `EvaluationSettings`.
+
+    Each doubt about the estimates is in `Evaluation.warnings`, and is issued as an EvaluationWarning too.
+
     """
     how = EvaluationSettings(estimators=estimators_of(estimators), **settings)
     opened, targets = as_log(log), _name_policies(policies)
@@ -109,7 +125,7 @@ def _evaluate(
 
 
 def as_log(log: Any) -> DecisionLog:
-    """Return a log, or what is given as one."""
+    """Return a log, opening a path or wrapping a table if needed."""
     if hasattr(log, "batches"):
         return log
     if isinstance(log, str) or hasattr(log, "__fspath__"):
@@ -128,7 +144,7 @@ def _name_policies(policies: Mapping[str, Any] | Sequence[Any] | str) -> dict[st
 
 
 def _policy(policy: Any) -> Any:
-    """Return what a name means; what is given otherwise stays as it is."""
+    """Return the target or policy of a name; anything but a name or a class stays as it is."""
     if isinstance(policy, str) and policy == BASELINE:
         return BaselineTarget()
     return policy_from(policy) if isinstance(policy, str | type) else policy
@@ -141,11 +157,10 @@ def _name(policy: Any) -> str:
 def warm_start(
     bandit: Bandit, log: Any, *, skips_bad: bool = False, default_reward: float = 0.0
 ) -> int:
-    """Let a bandit learn all decisions of a log by `Bandit.partial_fit`, and return how many.
+    """Let a bandit learn all decisions of a log with `Bandit.partial_fit`, and return how many.
 
-    Propensities are not needed: a model of rewards is fitted to what was played, whoever chose it. With
-    contexts per arm, the bandit sees (context, features of the arm); else the context alone, and arms of
-    the log that it does not know are added.
+    Propensities are not needed: a reward model may learn from any arm that was played. With contexts per arm,
+    the bandit sees (context, features of the arm); otherwise the context alone, and unknown arms are added.
     """
     learned = 0
     reading = LogReading(skips_bad=skips_bad)

@@ -1,4 +1,4 @@
-"""From the features of a log to contexts: vectors as they are, and everything else hashed."""
+"""Turn the features of a log into contexts: vectors as they are, and everything else hashed."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -34,12 +34,12 @@ class Featuriser(Protocol):
 
     @property
     def features(self) -> int:
-        """Return how many features a context has."""
+        """Return the number of features of a context."""
         ...
 
     @property
     def blocks(self) -> int:
-        """Return how many blocks there are so far."""
+        """Return the number of blocks so far."""
         ...
 
     def rows(self, rounds: Rounds) -> Contexts:
@@ -60,7 +60,7 @@ class _Groups(NamedTuple):
 class Hashed:
     """Features of the context, of the arm, its id and their products, hashed; one block for all arms.
 
-    Contexts are kept with the rounds: whoever asks again for the same number of bits gets the same ones.
+    Contexts are kept with the rounds, so each number of bits is hashed once.
     """
 
     hashing: Hashing = field(default_factory=lambda: Hashing(bits=BITS))
@@ -165,7 +165,7 @@ class _Reader:
         return Contexts(rows=rows, features=hashing.size)
 
     def _one(self, i: int, hashing: Hashing) -> Contexts:
-        """Return the contexts of a round, by way of Python objects if a kernel cannot read it."""
+        """Return the contexts of a round, through Python objects if the kernel cannot read it."""
         if self._is_read[i]:
             return self._part(slice(i, i + 1), hashing)
         offer = self._offers[self._offer_of[i]]
@@ -231,10 +231,10 @@ def _joined_text(pieces: Iterable[bytes]) -> UInt8[np.ndarray, " bytes"]:
 
 @dataclass(slots=True, kw_only=True)
 class Vectors:
-    """Contexts that are arrays of numbers, which each arm sees in a block of its own."""
+    """Contexts that are arrays of numbers; each arm has its own block."""
 
     features: int
-    add_arm: Callable[[str], None] | None = None  # is told of each arm that comes
+    add_arm: Callable[[str], None] | None = None  # called with each new arm
     places: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -242,7 +242,7 @@ class Vectors:
         return len(self.places)
 
     def rows(self, rounds: Rounds) -> Contexts:
-        """Return each vector in the blocks of its arms; raise LogFileError for what is no vector."""
+        """Return each vector in the blocks of its arms; raise LogFileError for anything but a vector."""
         for k in dict.fromkeys(rounds.offered.tolist()):
             for id in rounds.offers[k].ids:
                 if id not in self.places:
@@ -273,7 +273,9 @@ class Vectors:
                     f"row {number}: the context is {text[:60]}, but an array of {self.features} numbers "
                     "is expected, as in the rows before"
                 )
-        raise LogFileError(f"the contexts from row {rounds.numbers[0]} on are no arrays of numbers")
+        raise LogFileError(
+            f"the contexts from row {rounds.numbers[0]} on are not arrays of numbers"
+        )
 
 
 def is_vector(text: str) -> bool:
@@ -287,7 +289,7 @@ def is_vector(text: str) -> bool:
 
 
 def vector_size(rounds: Rounds) -> int:
-    """Return how many numbers contexts are; 0 if they are dictionaries, or arms have features."""
+    """Return the length of contexts that are vectors; 0 if they are dictionaries, or arms have features."""
     assert rounds.contexts is not None
     first = rounds.contexts[0].as_py()
     has_own = any(
@@ -297,6 +299,6 @@ def vector_size(rounds: Rounds) -> int:
 
 
 def featuriser_of(rounds: Rounds) -> Featuriser:
-    """Return what reads the features of a log whose first rounds are given."""
+    """Return a featuriser for a log, given its first rounds."""
     size = vector_size(rounds)
     return Vectors(features=size) if size else Hashed()

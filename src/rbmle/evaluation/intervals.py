@@ -35,7 +35,7 @@ def normal(sums: RatioSums, confidence: float) -> Interval | None:
 def bernstein(
     sums: RatioSums, confidence: float, spread: float, low: float, high: float
 ) -> Interval:
-    """Return all V from low to high that empirical Bernstein's inequality does not exclude.
+    """Return the range of V between low and high that the empirical Bernstein inequality does not exclude.
 
     For n independent z_i = N_i − V D_i with mean 0 and a range of at most `spread`, with probability
     1 − δ (Maurer and Pontil 2009, Theorem 4, on both sides)
@@ -53,9 +53,7 @@ def bernstein(
         return abs(mean) - bound
 
     middle = min(max(sums.value, low), high)
-    if (
-        excess(middle) > 0
-    ):  # all that can be is excluded: the bounds are wrong, or it is the rare case
+    if excess(middle) > 0:  # every V is excluded: the bounds are wrong, or this is the rare case
         return middle, middle
     ends = [end if excess(end) <= 0 else float(brentq(excess, middle, end)) for end in (low, high)]
     return ends[0], ends[1]

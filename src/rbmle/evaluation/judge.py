@@ -1,4 +1,4 @@
-"""All policies on a log: rounds are read once, and each policy is judged on them."""
+"""Judge policies on a log: rounds are read once, and each policy is judged on them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from rbmle.evaluation.targets import BaselineTarget, PolicyTarget, RewardModel, 
 
 @dataclass(slots=True, kw_only=True)
 class Survey:
-    """What the first reading of a log finds; invalid rows are still among them."""
+    """Counts and ranges from the first reading of a log; invalid rows are included."""
 
     rows: int = 0
     lowest: float = np.inf  # reward
@@ -59,7 +59,7 @@ def survey(
 INTERVALS = ("bootstrap", "bernstein", "sequence", "normal")
 PROPENSITIES = ("contexts", "arms")
 CLIP = 10.0  # c
-USUAL = ((0.0, 1.0), (-1.0, 1.0))  # bounds of rewards that need not be told
+USUAL = ((0.0, 1.0), (-1.0, 1.0))  # bounds that are assumed for rewards within them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +69,16 @@ class EvaluationSettings:
     estimators: Sequence[Estimator]
     interval: str = "sequence"
     confidence: float = 0.95
-    frozen: float | None = (
-        None  # the part of the log that is learned and not judged; None: progressive
-    )
+    # The first part of the log, which is learned but not judged; None: every round is judged, then learned.
+    frozen: float | None = None
     clip: float = CLIP
-    rewards: tuple[float, float] | None = None  # the bounds; None: as found, see `bounds_of`
+    rewards: tuple[float, float] | None = None  # the bounds; None: see `bounds_of`
     default_reward: float = 0.0
-    propensities: str = "contexts"  # of what those are estimated that a log does not have
-    floor: float | None = None  # no action had a smaller probability; None: not known
+    propensities: str = "contexts"  # how missing propensities are estimated
+    floor: float | None = None  # the smallest probability that any action had; None: not known
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raise SettingError for what is out of its range."""
         if self.interval not in INTERVALS:
             raise SettingError(no_such("interval", self.interval, INTERVALS))
         if self.propensities not in PROPENSITIES:
@@ -100,7 +98,7 @@ class EvaluationSettings:
 
 
 def bounds_of(log: Survey, settings: EvaluationSettings) -> tuple[float, float]:
-    """Return what rewards can be: as told, or 0 to 1, or −1 to 1, if all are; else as they were seen."""
+    """Return the bounds of rewards: those of the settings, or [0, 1] or [−1, 1] if all fit, or their range."""
     if settings.rewards is not None:
         low, high = settings.rewards
         if log.lowest < low or log.highest > high:
@@ -121,21 +119,24 @@ def bounds_of(log: Survey, settings: EvaluationSettings) -> tuple[float, float]:
     return log.lowest, max(log.highest, math.nextafter(log.lowest, math.inf))
 
 
-FEW = 100.0  # rounds of equal weight below which no estimate by weights is worth much
-LITTLE, SMALL_PART = 0.5, 0.01  # of the rounds; the first where they are few
-UNSEEN = 4.0  # times that Σ w² should be what it is
+FEW = 100.0  # effective rounds below which estimates by weights are unreliable
+LITTLE, SMALL_PART = (
+    0.5,
+    0.01,
+)  # shares of effective rounds that are too small; the first for short logs
+UNSEEN = 4.0  # a warning is due if the expected Σ w² is this many times the observed one
 ROUNDING = 1e-9  # of probabilities
 DEVIATIONS = 5.0  # by which the mean weight may differ from 1
 
 
 class Reach:
-    """Which weights a policy could have had, whatever was played."""
+    """The weights that a policy could have had, whatever was played."""
 
     def __init__(self) -> None:
-        self.unknown = 0  # rounds that do not tell
-        self.lost = 0  # rounds where it may play what had no chance
-        self.largest = 0.0  # weight there could have been
-        self.squares = 0.0  # the mean of Σ w²
+        self.unknown = 0  # rounds with an action of unknown probability
+        self.lost = 0  # rounds where it may play an action that could not be played
+        self.largest = 0.0  # the largest weight there could have been
+        self.squares = 0.0  # the expected Σ w²
 
     def add(
         self,
@@ -144,7 +145,7 @@ class Reach:
         predictions: Float[np.ndarray, " arms"],
         floor: float | None,
     ) -> OfferedArms | None:
-        """Take some rounds, and return all of their arms; None if some weights are not known."""
+        """Add rounds, and return all of their arms; None if some weights are not known."""
         p = rounds.logged
         if p is None:
             p = np.full(len(chances), np.nan)
@@ -172,62 +173,62 @@ class Reach:
 
 
 def overlap_warnings(policy: str, sums: WeightSums, reach: Reach | None = None) -> list[str]:
-    """Return what a reader must know before the numbers of a policy are used."""
+    """Return warnings about the numbers of a policy."""
     n = sums.plays
     if not n:
         return [
-            f"{policy}: no round is left to judge it on; give a longer log, or freeze it earlier."
+            f"{policy}: no round is left to judge it on; give a longer log, or a smaller --frozen."
         ]
     if not sums.w:
         return [
-            f"{policy}: NO OVERLAP. In none of {n:,} rounds was an arm played that it would play, so "
-            "ips, snips, clipped and replay know nothing of it, and dm, dr and switch are the reward "
-            "model alone."
+            f"{policy}: NO OVERLAP. In none of {n:,} rounds did the log play an arm that this policy would "
+            "play, so ips, snips, clipped and replay say nothing about it, and dm, dr and switch rest on the "
+            "reward model alone."
         ]
     messages = []
     worth = f"{n:,} rounds are worth {sums.effective:,.1f} ({sums.effective / n:.2%})"
     if sums.effective < min(FEW, LITTLE * n) or sums.effective < SMALL_PART * n:
         messages.append(
-            f"{policy}: POOR OVERLAP. {worth}, because it seldom plays what the log has. Estimates by "
-            "weights hang on a few rounds, and their intervals may be too narrow."
+            f"{policy}: POOR OVERLAP. {worth}, because it rarely plays the arms that the log played. Weighted "
+            "estimates depend on a few rounds, and their intervals may be too narrow."
         )
     elif sums.effective < FEW:
         messages.append(f"{policy}: FEW ROUNDS. {worth}; intervals may be too narrow.")
     if reach is not None and reach.squares > UNSEEN * sums.ww:
         messages.append(
-            f"{policy}: UNSEEN WEIGHTS. Weights could have been as large as {reach.largest:,.0f}, and such "
-            "rounds hardly came, but the value depends on them as on others. snips, dr and replay are those "
-            "of the other rounds, and intervals by the bootstrap or the normal distribution know nothing of it."
+            f"{policy}: UNSEEN WEIGHTS. Weights could have been as large as {reach.largest:,.0f}, but the log "
+            "has hardly any such rounds, on which the value depends too. snips, dr and replay describe the "
+            "other rounds only, and bootstrap and normal intervals do not account for it."
         )
     mean = sums.w / n
     deviation = math.sqrt(max(sums.ww / n - mean**2, 0.0) / n)
     if abs(mean - 1) > DEVIATIONS * deviation + 1e-9 and n >= FEW:
         messages.append(
-            f"{policy}: THE PROPENSITIES DO NOT FIT. The mean weight is {mean:.3g}, but it is 1 where "
-            "propensities are those with which arms were drawn and every arm could be played. ips is "
-            "off by about that factor; snips less so."
+            f"{policy}: THE PROPENSITIES DO NOT FIT. The mean weight is {mean:.3g}; it should be 1 if the "
+            "propensities are right and every arm could be played. ips is off by about that factor; snips "
+            "less so."
         )
     return messages
 
 
 # Reasons why there is no interval, and what to do.
 UNKNOWN = (
-    "they need the probability that every offered action had, and the log tells that of the played one "
-    "alone: large weights are mostly unseen. Give a log with the column `probabilities`, or the smallest "
-    "probability that any action could have, --floor (floor=0.01). By 'sequence', ips needs neither."
+    "they need the probability of every offered action, and the log has only that of the played one, so "
+    "large weights are mostly unseen. Give a log with the column `probabilities`, or the smallest probability "
+    "that any action could have, --floor (floor=0.01). ips with 'sequence' needs neither."
 )
 LOST = (
-    " had actions that the policy would play and the log could not. By 'sequence', ips, snips and dr hold "
-    "nevertheless."
+    " had actions that this policy would play, but the logging policy could not. With 'sequence', ips, snips "
+    "and dr hold nevertheless."
 )
 LEARNING = (
-    "Bernstein's inequality needs rounds that are independent, and a policy or a reward model that learns "
-    "on the way makes them depend on each other. Give --interval sequence, or --frozen for the policy."
+    "Bernstein's inequality needs independent rounds, and a policy or a reward model that learns from them "
+    "makes them dependent. Give --interval sequence, or --frozen for the policy."
 )
 
 
 class JudgedPolicy:
-    """One policy, and all that is summed up of it."""
+    """A policy, and the sums from which its estimates are made."""
 
     def __init__(
         self,
@@ -264,9 +265,9 @@ class JudgedPolicy:
         predictions: Float[np.ndarray, " arms"] | None,
         is_judged: bool,
     ) -> tuple[Rounds, Float[np.ndarray, " rounds"]] | None:
-        """Judge the policy on some rounds; return those that tell of it, and its weights there.
+        """Judge the policy on some rounds; return the rounds that count, and its weights there.
 
-        None: they are only learned.
+        None: the rounds were only learned, or none counts.
         """
         if (
             is_judged
@@ -312,9 +313,9 @@ class JudgedPolicy:
         propensities: Float[np.ndarray, " rounds"],
         weights: Float[np.ndarray, " rounds"],
     ) -> Bool[np.ndarray, " rounds"]:
-        """Return which rounds a policy would have played, with those probabilities that it has.
+        """Return which rounds replay accepts: each with probability weight / largest weight.
 
-        Where the largest weight is that of the log, contexts with larger ones are accepted too seldom.
+        If the largest weight is only that of the log, rounds with larger ones are accepted too rarely.
         """
         if not self._has_replay:
             return np.zeros(len(rounds), bool)
@@ -328,7 +329,7 @@ class JudgedPolicy:
 
     @property
     def refused(self) -> dict[str, str]:
-        """Return why estimators have no interval that have one where propensities are known."""
+        """Return why estimators have no interval, for those that usually have one."""
         settings, reach = self._settings, self.reach
         if not self._is_exact or self._has_estimated or not self.weights.plays:
             return {}
@@ -350,7 +351,7 @@ class JudgedPolicy:
 
     @property
     def _is_exact(self) -> bool:
-        """Return whether intervals hold for any number of rounds, and not approximately for many."""
+        """Whether intervals hold for any number of rounds, not only asymptotically."""
         return self._settings.interval in ("sequence", "bernstein")
 
     def estimates(self) -> list[Estimate]:
@@ -378,7 +379,7 @@ class JudgedPolicy:
         )
 
     def _interval(self, estimator: Estimator, sums: RatioSums) -> tuple[float, float] | None:
-        """Return the interval of the kind that is asked for; None if there is none."""
+        """Return the interval of the kind in the settings; None if there is none."""
         settings, bounds = self._settings, self._bounds
         if sums.value is None:
             return None
@@ -386,7 +387,7 @@ class JudgedPolicy:
             return bootstrap(sums, settings.confidence, settings.seed)
         if settings.interval == "normal":
             return normal(sums, settings.confidence)
-        if estimator.name not in SEQUENCES:  # what is biased is not around the value
+        if estimator.name not in SEQUENCES:  # a biased estimator has no interval for the value
             return None
         if estimator.name == "replay" and settings.floor is None:  # see `_accept`
             return None
@@ -398,10 +399,10 @@ class JudgedPolicy:
 
 
 ESTIMATED = {  # how, and when that is wrong
-    "contexts": "they were estimated from the contexts, by logistic regression. If the logging policy saw "
-    "what the log does not have, or is far from such a model, all but dm are biased",
-    "arms": "they were estimated by how often each arm was played, whatever the context. If the logging "
-    "policy looked at the context, all but dm are biased",
+    "contexts": "they were estimated from the contexts, by logistic regression. If the logging policy used "
+    "information that the log lacks, or does not resemble such a model, all estimates but dm are biased",
+    "arms": "they were estimated from how often each arm was played, whatever the context. If the logging "
+    "policy looked at the context, all estimates but dm are biased",
 }
 
 # A policy, rounds that it was judged on, and its weights there.
@@ -409,7 +410,7 @@ Watch = Callable[[str, Rounds, Float[np.ndarray, " rounds"]], object]
 
 
 class Judge:
-    """Reads rounds, and judges all policies on them."""
+    """Judges policies on rounds of a log."""
 
     def __init__(
         self,
@@ -448,7 +449,7 @@ class Judge:
         )
 
     def add(self, rounds: Rounds) -> None:
-        """Judge some rounds; those that are to be learned only, are."""
+        """Judge all policies on some rounds; those before the judged part are only learned."""
         ahead = self._unjudged - self.seen
         if 0 < ahead < len(rounds):
             self.add(rounds.part(slice(None, ahead)))
@@ -474,13 +475,13 @@ class Judge:
         return self._model.predict_then_learn(rounds, self._featuriser.rows(rounds))
 
     def evaluation(self, reading: LogReading) -> Evaluation:
-        """Return what was found; `reading` tells what was wrong with rows."""
+        """Return the estimates, and warnings about them; `reading` has counted the bad rows."""
         messages = []
         if self._survey.unknown:
             messages.append(
                 f"ESTIMATED PROPENSITIES. {self._survey.unknown:,} of {self._survey.rows:,} rounds have none; "
-                f"{ESTIMATED[self._settings.propensities]}, and no interval tells by how much. Intervals by "
-                "'sequence' and 'bernstein' are not given; those by 'bootstrap' hold if estimates are right."
+                f"{ESTIMATED[self._settings.propensities]}, and no interval shows by how much. There are no "
+                "intervals by 'sequence' and 'bernstein'; those by 'bootstrap' hold if the estimates are right."
             )
         if reading.unrewarded:
             messages.append(
@@ -503,7 +504,7 @@ class Judge:
             if judged.left_out:
                 messages.append(
                     f"{judged.name}: LEFT OUT. {judged.left_out:,} rounds have no baseline action, or one that "
-                    "had no chance of being played; the value is that of the other rounds."
+                    "could not be played; the value is that of the other rounds."
                 )
             messages += overlap_warnings(judged.name, judged.weights, judged.reach)
         return Evaluation(

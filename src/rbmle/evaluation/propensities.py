@@ -15,15 +15,15 @@ from rbmle.evaluation.rounds import Rounds
 
 
 class Propensities(Protocol):
-    """What fills in the propensities that a log does not have."""
+    """Fills in the propensities that a log does not have."""
 
     @property
     def smallest(self) -> float:
-        """Return what no propensity of an arm that was played is below; 1 if there is none."""
+        """Return the smallest estimate for an arm that was played; 1 if there is none."""
         ...
 
     def fill(self, rounds: Rounds) -> Float[np.ndarray, " rounds"]:
-        """Return the propensities of a log, estimated where they are not known."""
+        """Return the propensities of rounds, estimated where they are missing."""
         ...
 
 
@@ -31,7 +31,7 @@ class Propensities(Protocol):
 class ArmShares:
     """p(a) = s_a / Σ_b s_b over the arms b of a round, with s_a = plays of a / offers of a.
 
-    It is right where the logging policy did not look at the context.
+    It is right if the logging policy did not look at the context.
     """
 
     shares: Mapping[str, float]  # s
@@ -50,7 +50,6 @@ class ArmShares:
 
     @property
     def smallest(self) -> float:
-        """Return what no propensity of an arm that was played is below; 1 if there is none."""
         played = [share for share in self.shares.values() if share]
         return min(played) / sum(played) if played else 1.0
 
@@ -90,7 +89,7 @@ class ChoiceModel:
         self._steps = 0  # in the sum of θ
 
     def count(self, rounds: Rounds, contexts: Contexts) -> None:
-        """Count plays, and see how large features are; all rounds are counted before any is learned."""
+        """Count plays, and find the scale of each feature; all rounds are counted before any is learned."""
         for k, place in zip(rounds.offered.tolist(), rounds.played.tolist(), strict=True):
             ids = rounds.offers[k].ids
             self._played[ids[place]] += 1
@@ -125,7 +124,7 @@ class ChoiceModel:
         self._steps += 1
 
     def begin_average(self) -> None:
-        """Forget the steps so far, but not where they led."""
+        """Start the average again from the present θ."""
         self._sum[:], self._steps = 0.0, 0
 
     def chances(self, rounds: Rounds, contexts: Contexts) -> Float[np.ndarray, " arms"]:
@@ -198,22 +197,21 @@ def _softmax(
 
 
 FOLDS = 2
-ROUNDS = 200_000  # that are learned at least, by reading a short log several times
+ROUNDS = 200_000  # at least so many are learned, by reading a short log several times
 FEWEST_PASSES, MOST_PASSES = 2, 40
-MIX = np.uint64(
-    0x9E3779B97F4A7C15
-)  # 2⁶⁴ over the golden ratio: neighbours are in folds as if at random
+# 2⁶⁴ over the golden ratio: neighbouring rounds fall into folds as if at random.
+MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class ContextPropensities:
-    """p̂(a | x) by a model for each half of the log, which learned from the other half (cross-fitting).
+    """p̂(a | x) by cross-fitting: a model for each half of the log, which learned from the other half.
 
-    So no round is judged by a model that saw which arm was played there. Rounds whose propensity is known
-    are not learned from: another policy may have played them.
+    So no model sees the arm of a round that it judges. Rounds with a known propensity are not learned: another
+    policy may have played them.
     """
 
     def __init__(self) -> None:
-        self.smallest = 1.0  # what no propensity is below
+        self.smallest = 1.0  # the smallest propensity of a played arm
         self._models = [ChoiceModel() for _ in range(FOLDS)]
         self._featuriser: Featuriser | None = None
 
@@ -221,7 +219,7 @@ class ContextPropensities:
     def fit(
         read: Callable[[], Iterable[Rounds]], rows: int, step: Callable[[int], object]
     ) -> "ContextPropensities":
-        """Return estimates from a log that can be read again and again; `step` is told how many rounds."""
+        """Fit the models to a log that can be read repeatedly; `step` is called with the rounds so far."""
         estimates, seen = ContextPropensities(), 0
 
         def parts(chosen: int) -> Iterator[tuple[ChoiceModel, Rounds, Contexts]]:

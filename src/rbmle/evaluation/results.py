@@ -29,17 +29,16 @@ class Estimate:
     confidence: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, which JSON can hold."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """All estimates, and what must be known of them."""
+    """All estimates, and warnings about them."""
 
     estimates: list[Estimate]
     warnings: list[str]
-    rounds: int  # of the log, those that were only learned among them
+    rounds: int  # of the log, including those that were only learned
     mean: float  # reward of the log
 
     def __getitem__(self, key: tuple[str, str]) -> Estimate:

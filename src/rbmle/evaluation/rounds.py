@@ -1,4 +1,4 @@
-"""A batch of a log as arrays: which arms were offered, which was played, and what it paid."""
+"""A batch of a log as arrays: the arms that were offered, the one that was played, and its reward."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ _decode = msgspec.json.Decoder(list[_Action | str | int]).decode
 
 
 class Offer(msgspec.Struct, gc=False, frozen=True):
-    """The arms of a round; there are millions, so it is no more than two texts until features are read."""
+    """The arms of a round. There may be millions, so features stay text until they are read."""
 
     ids: tuple[str, ...]
     text: str = "[]"  # JSON of the actions
@@ -54,7 +54,7 @@ class Offer(msgspec.Struct, gc=False, frozen=True):
         return [by_id[id] for id in self.ids]
 
     def place(self, arm: str | None) -> int:
-        """Return the place of an arm, -1 if it was not offered."""
+        """Return the place of an arm; −1 if it was not offered."""
         try:
             return self.ids.index(arm)
         except ValueError:
@@ -88,7 +88,7 @@ class Rounds:
     times: Int[np.ndarray, " rounds"] | None = (
         None  # milliseconds since the epoch; None: not asked for
     )
-    # with which each arm could be played, NaN in rounds that do not tell; None: not asked for
+    # the probability of each arm, NaN in rounds without them; None: not asked for
     logged: Float[np.ndarray, " arms"] | None = None
     # places of the baseline actions, −1: not eligible, or the round has none; None: not asked for
     baselines: Int[np.ndarray, " rounds"] | None = None
@@ -96,17 +96,16 @@ class Rounds:
     memo: FeatureMemo = field(default_factory=FeatureMemo, repr=False, compare=False)
 
     def __len__(self) -> int:
-        """Return the number of rounds."""
         return len(self.rewards)
 
     @cached_property
     def starts(self) -> Int[np.ndarray, " rounds"]:
-        """Return where the arms of each round begin."""
+        """The place of the first arm of each round."""
         return np.cumsum(self.sizes) - self.sizes
 
     @cached_property
     def at(self) -> Int[np.ndarray, " rounds"]:
-        """Return where the played arms are."""
+        """The places of the played arms."""
         return self.starts + self.played
 
     def totals(self, values: Float[np.ndarray, " arms"]) -> Float[np.ndarray, " rounds"]:
@@ -114,7 +113,7 @@ class Rounds:
         return np.add.reduceat(values, self.starts) if len(self) else np.zeros(0)
 
     def part(self, at: slice | Int[np.ndarray, " some"]) -> "Rounds":
-        """Return some of the rounds, by a slice or their places."""
+        """Return the rounds at a slice or at places."""
         flat = spans(self.starts[at], self.sizes[at])
         contexts = {bits: every.part(flat) for bits, every in self.memo.contexts.items()}
         vectors = None if self.memo.vectors is None else self.memo.vectors.part(at)
@@ -138,7 +137,7 @@ class Rounds:
 def spans(
     starts: Int[np.ndarray, " rounds"], sizes: Int[np.ndarray, " rounds"]
 ) -> Int[np.ndarray, " arms"]:
-    """Return all places from each start on.
+    """Return the places from each start on, as many as its size.
 
     >>> spans(np.array([5, 0]), np.array([2, 3]))
     array([5, 6, 0, 1, 2])
@@ -159,7 +158,7 @@ def rounds_of(
     has_times: bool = False,
     has_logged: bool = False,
 ) -> Iterator[Rounds]:
-    """Yield the rounds of a log, a batch at a time; bad rows are told to `reading`."""
+    """Yield the rounds of a log, a batch at a time; `reading` handles bad rows."""
     more = (*(("time",) if has_times else ()), *(LOGGED if has_logged else ()))
     columns = (*(COLUMNS if has_contexts else PLAIN), *more)
     for batch in log.batches(reading, columns):
@@ -169,7 +168,7 @@ def rounds_of(
 
 
 def _decode_batch(batch: LogBatch, reading: LogReading, default_reward: float) -> Rounds:
-    """Return a batch as rounds, without those that make no sense."""
+    """Return a batch as rounds, without invalid ones."""
     table = batch.table
     offers, offered, faults = _offers(table)
     played = _places(table["arm"], offers, offered)
@@ -221,9 +220,9 @@ def _logging_probabilities(
     is_good: Bool[np.ndarray, " rounds"],
     reading: LogReading,
 ) -> Float[np.ndarray, " arms"]:
-    """Return the probabilities of all arms of all rounds; rows whose own do not fit are not good.
+    """Return the probabilities of all arms of all rounds; unset `is_good` where they are invalid.
 
-    Those of one or two arms are known from the propensity of the one that was played.
+    With one or two arms, the propensity of the played one determines them.
     """
     table, column = batch.table, batch.table["probabilities"]
     starts = np.cumsum(sizes) - sizes
@@ -257,7 +256,8 @@ def _logging_probabilities(
     for row in np.sort(bad).tolist():
         why = (
             f"the probabilities are {_short(str(column[row].as_py()))}, but one for each of the "
-            f"{sizes[row]} eligible actions is expected, which sum to 1; that of the arm is its propensity"
+            f"{sizes[row]} eligible actions is expected; they must sum to 1, and that of the arm must be its "
+            "propensity"
         )
         reading.fault(f"{batch.unit} {batch.numbers[row]}", why)
         is_good[row] = False
@@ -272,7 +272,7 @@ def _put_in_order(
     starts: Int[np.ndarray, " rounds"],
     chances: Float[np.ndarray, " arms"],
 ) -> None:
-    """Bring values from the order of `eligible` into that of the offers, which is that of the actions."""
+    """Reorder values from the order of `eligible` to that of the actions."""
     rows = rows[np.asarray(pc.is_valid(eligible))[rows]]
     if not len(rows):
         return
@@ -330,7 +330,7 @@ def _contexts(
     is_good: Bool[np.ndarray, " rounds"],
     reading: LogReading,
 ) -> pa.Array | None:
-    """Return the contexts, or None if they were not asked for; rows whose context is no JSON are not good."""
+    """Return the contexts; None if they were not asked for. Unset `is_good` where one is not JSON."""
     if "context" not in table.schema.names:
         return None
     contexts = pc.fill_null(table["context"], "[]")
@@ -348,7 +348,7 @@ def _contexts(
 def _offers(
     table: pa.RecordBatch,
 ) -> tuple[list[Offer], Int[np.ndarray, " rounds"], dict[int, str]]:
-    """Return the offers that differ, which of them each row has, and what is wrong with some."""
+    """Return the distinct offers, the number of the offer of each row, and what is wrong with some offers."""
     encoded = table["actions"]
     if not pa.types.is_dictionary(encoded.type):
         encoded = pc.dictionary_encode(encoded)
@@ -378,7 +378,9 @@ def _offers(
 def _offer(text: str | None) -> Offer | str:
     """Return the actions of a row, or what is wrong with them."""
     try:
-        ids = [action.id for action in _decode_ids(text or "")]  # far quicker than all of it
+        ids = [
+            action.id for action in _decode_ids(text or "")
+        ]  # much faster than decoding everything
     except (msgspec.MsgspecError, UnicodeDecodeError):
         try:
             others = _decode(text or "")
@@ -389,7 +391,7 @@ def _offer(text: str | None) -> Offer | str:
             )
         ids = [str(action.id if isinstance(action, _Action) else action) for action in others]
     if len(set(ids)) != len(ids) or not ids:
-        return f"the actions are {_short(text)}, but each has an id of its own, and there is at least one"
+        return f"the actions are {_short(text)}, but at least one is expected, and their ids must differ"
     return Offer(tuple(ids), text or "")
 
 
@@ -398,7 +400,7 @@ def _part(offer: Offer, eligible: tuple[str, ...]) -> Offer:
 
 
 def json_array(features: Any) -> bytes:
-    """Return features as a JSON array of objects: an object alone, or numbers, are put into one.
+    """Return features as a JSON array of objects; a single object, or an array of numbers, is wrapped.
 
     >>> json_array(b'{"age": 31}'), json_array(b"[0.5, 1]"), json_array(b"null")
     (b'[{"age": 31}]', b'[{"x":[0.5, 1]}]', b'[]')
@@ -418,8 +420,8 @@ def _why(arm: str | None, offer: Offer, propensity: float, reward: float) -> str
         return f"the arm is {arm!r}, but the eligible actions are {ids}"
     if not 0 < propensity <= 1 and not np.isnan(propensity):
         return (
-            f"the propensity is {propensity:g}, but the probability of an arm that was played is above 0 "
-            "and at most 1"
+            f"the propensity is {propensity:g}, but the probability of a played arm must be above 0 and at "
+            "most 1"
         )
     return f"the reward is {reward}, but a finite number is expected"
 

@@ -30,7 +30,7 @@ With q = 0, ξ is not negative and any κ will do: nothing has to be known of th
 −1/2. That needs the weight that each arm would have had, were it played: of the weights that are seen none
 may be large, and yet the mean be made by those that are not.
 
-`boundary` is that of sums of which no more than their squares are kept: the service's lifts.
+`boundary` serves the lifts of the service, which keeps only sums and sums of squares.
 """
 
 import math
@@ -44,10 +44,8 @@ from rbmle.engine.betting import bet, bet_with_control
 from rbmle.evaluation.estimators import Judged, OfferedArms
 
 BETS = 2.0 ** np.arange(-20, 7)  # κ; 2⁻²⁰ is about the best one for 10¹² rounds
-_MIDDLE, _OCTAVES = (
-    2.0**-4,
-    1.5,
-)  # the best κ for about 2,000 rounds, and how soon g falls around it
+# The best κ for about 2,000 rounds, and how soon g falls around it.
+_MIDDLE, _OCTAVES = 2.0**-4, 1.5
 _SHARE = 0.5  # of the wealth that a bet may lose in a round
 _GUESS = 0.5  # q before any data
 
@@ -63,7 +61,7 @@ _LOG_PRIOR = _log_prior()
 
 
 class Bettors:
-    """The wealth of all bets κ with one q, and with another one."""
+    """The wealth of all bets κ, for up to two controls q."""
 
     def __init__(self) -> None:
         self.rounds = 0
@@ -97,10 +95,10 @@ class Bettors:
             self._log_wealth[place],
         )
 
-    def bound(self, alpha: float, controls: int = 1) -> float:
-        """Return what the mean is above, at all times at once with a probability of at least 1 − α.
+    def lower_bound(self, alpha: float, controls: int = 1) -> float:
+        """Return a lower bound of the mean that holds at all times at once with probability 1 − α.
 
-        Two q have one half of the wealth each.
+        Two controls have half of the wealth each.
         """
         if not self.rounds:
             return 0.0
@@ -119,21 +117,22 @@ class Bettors:
 
 
 class ValueSequence:
-    """A confidence sequence for the value of a policy, by one of the estimators that have no bias.
+    """A confidence sequence for the value of a policy, by one of the unbiased estimators.
 
-    `ips` needs nothing but the weights. With all weights that there could have been, it bets with q = 1, too,
-    which is narrow where rewards are rare. `snips` and `dr` need them: for `snips` q is the mean so far,
-    for `dr` a model's. For `replay` it is the mean of r in the rounds that are accepted.
+    `ips` needs only the weights of played arms. If the weights of all arms are known, it also bets with q = 1,
+    which is narrow where rewards are rare. `snips` and `dr` need the weights of all arms: q is the mean reward
+    so far for `snips`, and the prediction of a model for `dr`. For `replay`, the sequence is that of the mean
+    reward of accepted rounds.
     """
 
     def __init__(self, estimator: str, low: float, high: float) -> None:
         self._estimator, self._low, self._range = estimator, low, high - low
         self._below, self._above = Bettors(), Bettors()
-        self._is_bounded = True  # all weights that there could have been are known
+        self._is_bounded = True  # the weights of all arms are known
         self._weighted, self._weights = _GUESS, 1.0  # Σ w r and Σ w so far
 
     def add(self, judged: Judged) -> None:
-        """Take some rounds."""
+        """Add some rounds."""
         rewards, weights, offered = judged.rewards, judged.weights, judged.offered
         r = (rewards - self._low) / self._range
         self._is_bounded &= offered is not None
@@ -168,14 +167,15 @@ class ValueSequence:
         return q
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval now; those of all times hold together with this confidence.
+        """Return the interval after the rounds so far; the intervals of all times hold at once.
 
         None: it needs weights that are not known.
         """
         if not self._is_bounded and self._estimator in ("snips", "dr"):
             return None
         alpha, controls = (1 - confidence) / 2, 1 + (self._is_bounded and self._estimator == "ips")
-        low, high = self._below.bound(alpha, controls), 1 - self._above.bound(alpha, controls)
+        low = self._below.lower_bound(alpha, controls)
+        high = 1 - self._above.lower_bound(alpha, controls)
         return self._low + self._range * low, self._low + self._range * max(low, high)
 
 
@@ -194,7 +194,7 @@ def log_mixture(s: float, v: float, rho: float, c: float) -> float:
 
 
 def boundary(v: float, alpha: float, c: float, optimal: float = OPTIMAL) -> float:
-    """Return u(v), which Σ (ξ − V) crosses at any time with a probability of at most α."""
+    """Return u(v), which Σ (ξ − V) ever crosses with a probability of at most α."""
     logarithm = math.log(1 / (2 * alpha))
     rho = optimal / (2 * logarithm + math.log(1 + 2 * logarithm))
     least = math.log(1 / alpha)

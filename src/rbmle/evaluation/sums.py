@@ -1,4 +1,4 @@
-"""Sums in constant memory from which estimates Σ N / Σ D and their intervals are made."""
+"""Sums in constant memory, from which estimates Σ N / Σ D and their intervals are computed."""
 
 from typing import NamedTuple
 
@@ -26,13 +26,11 @@ class Ratio(NamedTuple):
         return max(0.0, self.nn - 2 * value * self.nd + value * value * self.dd)
 
 
-MOST = (
-    1_024  # blocks: at least as many, and fewer than twice as many, once there are that many rounds
-)
+MOST = 1_024  # blocks; once there are as many rounds, from MOST to 2 · MOST − 1
 
 
 class RatioSums:
-    """Sums of N, D and their products, and of N and D over blocks of rounds that follow each other.
+    """Sums of N, D and their products, and of N and D over blocks of consecutive rounds.
 
     A block is one round at first. When there are twice MOST blocks, neighbours are joined.
     """
@@ -63,7 +61,6 @@ class RatioSums:
 
     @property
     def value(self) -> float | None:
-        """Return Σ N / Σ D; None if no round counts."""
         return self.ratio.value
 
     @property
@@ -74,16 +71,14 @@ class RatioSums:
         return np.concatenate([self._blocks, self._rest.sum(axis=0, keepdims=True)])
 
 
-SMALLEST = 1e-6  # a probability below it is no chance: one weight would be most of the sum
+SMALLEST = 1e-6  # a smaller probability counts as 0: a single weight would dominate the sum
 
 
 class WeightSums(msgspec.Struct, array_like=True):
     """Sums of weights, of weighted rewards and of their products."""
 
     plays: int = 0  # n
-    unsupported: int = (
-        0  # plays without information: the policy's action could not have been played
-    )
+    unsupported: int = 0  # plays that say nothing: the policy's action could not have been played
     w: float = 0.0  # Σ w
     wr: float = 0.0
     ww: float = 0.0
@@ -91,7 +86,7 @@ class WeightSums(msgspec.Struct, array_like=True):
     wwrr: float = 0.0
 
     def add(self, weight: float | None, reward: float) -> None:
-        """Count a play; a weight of None means that it has no information about the policy."""
+        """Count a play; a weight of None means that it says nothing about the policy."""
         if weight is None:
             self.unsupported += 1
             return

@@ -1,4 +1,4 @@
-"""What is judged: the probability with which a policy would have played each arm; and the model of rewards."""
+"""Targets of an evaluation, with the probabilities of their arms; and the model of rewards."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -20,12 +20,14 @@ from rbmle.features import Hashing
 from rbmle.models.linear import Ridge
 from rbmle.policies import Uniform
 
-BASELINE = "baseline"  # the name by which the actions of `rounds.baselines` are judged
-BITS_OF_RIDGES = 10  # a matrix of slots × slots is passed over for each round
-DRAWS = 32  # that estimate the probabilities of a policy whose index is random
+BASELINE = "baseline"  # the name of the target that plays `rounds.baselines`
+BITS_OF_RIDGES = 10  # a round costs a pass over a matrix of slots × slots
+DRAWS = 32  # to estimate the probabilities of a policy whose index is random
 
 Chances = Float[np.ndarray, " arms"]
-Accept = Callable[[int, float], bool]  # whether round i, whose arm has this chance, is taken
+Accept = Callable[
+    [int, float], bool
+]  # whether round i is accepted, given the probability of its arm
 
 
 class Target(Protocol):
@@ -40,7 +42,7 @@ class Target(Protocol):
 
 
 class UniformTarget:
-    """Every arm of a round alike."""
+    """Plays all arms of a round equally often."""
 
     has_contexts = is_learning = False
 
@@ -49,7 +51,7 @@ class UniformTarget:
 
 
 class BaselineTarget:
-    """The baseline action of each round: what would have been played without a model."""
+    """Plays the baseline action of each round, which would have been played without a model."""
 
     has_contexts = is_learning = False
 
@@ -62,15 +64,17 @@ class BaselineTarget:
     def find_judgeable(self, rounds: Rounds) -> Int[np.ndarray, " some"]:
         """Return the places of rounds whose baseline action could be played."""
         assert rounds.baselines is not None
-        is_told = rounds.baselines >= 0
+        is_judgeable = rounds.baselines >= 0
         if rounds.logged is not None:
             places = rounds.starts + np.maximum(rounds.baselines, 0)
-            is_told &= ~(rounds.logged[places] < SMALLEST)  # NaN: not known, and so not excluded
-        return np.flatnonzero(is_told)
+            is_judgeable &= ~(
+                rounds.logged[places] < SMALLEST
+            )  # NaN, not known, does not exclude it
+        return np.flatnonzero(is_judgeable)
 
 
-class GivenTarget:
-    """Probabilities that a function of yours returns, for all arms of some rounds."""
+class FunctionTarget:
+    """Plays with the probabilities that a user's function returns for all arms of some rounds."""
 
     has_contexts, is_learning = True, False
 
@@ -78,7 +82,6 @@ class GivenTarget:
         self._function = function
 
     def chances(self, rounds: Rounds) -> Chances:
-        """Return what the function says, checked."""
         chances = np.asarray(self._function(rounds), float)
         if chances.shape != (int(rounds.sizes.sum()),) or not np.allclose(
             rounds.totals(chances), 1
@@ -91,20 +94,20 @@ class GivenTarget:
 
 
 class BanditTarget:
-    """A bandit as it was saved, which learns nothing more."""
+    """Plays as a bandit does, which does not learn."""
 
     has_contexts, is_learning = True, False
 
     def __init__(self, bandit: Bandit) -> None:
         if isinstance(bandit.encoder, Hashing) and bandit.encoder.is_scaled:
             raise SettingError(
-                "a model of the service scales features by what it has seen, and cannot be judged here; "
-                "give the name of its policy, which learns from the log"
+                "a model of the service scales features by its own statistics, and cannot be judged here; give "
+                "the name of its policy, which then learns from the log"
             )
         self._bandit = bandit
 
     def chances(self, rounds: Rounds) -> Chances:
-        """Return its probabilities; 1 for the arm that it would play if it knows none."""
+        """Return its probabilities; if it has none, 1 for the arm that it would play."""
         assert rounds.contexts is not None
         texts, offered = rounds.contexts.to_pylist(), rounds.offered.tolist()
         chances = []
@@ -121,10 +124,10 @@ class BanditTarget:
 
 
 class PolicyTarget:
-    """A policy that begins with the log, and learns from each round after it has said what it would play.
+    """A policy that starts without data, and learns each round after saying what it would play.
 
-    `freeze` ends learning. With `accept`, it learns from the rounds that are taken alone, as if it
-    had played them.
+    `is_frozen` ends learning. With `replay`, it learns only from the rounds that are accepted, as if it had
+    played them.
     """
 
     has_contexts, is_learning = True, True
@@ -140,7 +143,7 @@ class PolicyTarget:
         return self.replay(rounds, _every)[0]
 
     def replay(self, rounds: Rounds, accept: Accept) -> tuple[Chances, Bool[np.ndarray, " rounds"]]:
-        """Return π, and which rounds were taken; these are learned."""
+        """Return π, and which rounds were accepted; these are learned."""
         bandit, contexts = self._start(rounds)
         names = [f"evaluation-{number}" for number in rounds.numbers.tolist()]
         sizes, starts, at = rounds.sizes.tolist(), rounds.starts.tolist(), rounds.at.tolist()
@@ -165,7 +168,7 @@ class PolicyTarget:
         return np.concatenate(chances), taken
 
     def _start(self, rounds: Rounds) -> tuple[Bandit, Contexts]:
-        """Return the bandit, which begins with the first rounds, and their contexts."""
+        """Return the bandit, which is made for the first rounds, and the contexts."""
         if self._bandit is None:
             size = vector_size(rounds)
             if size:
@@ -186,7 +189,7 @@ class PolicyTarget:
 
 
 def target_of(policy: Any, seed: int, low: float, high: float) -> Target:
-    """Return what is judged; `low` and `high` are the smallest and the largest reward of the log."""
+    """Return the target for a policy; `low` and `high` are the smallest and the largest reward of the log."""
     if isinstance(policy, Bandit):
         return BanditTarget(policy)
     if isinstance(policy, BaselineTarget):
@@ -195,7 +198,7 @@ def target_of(policy: Any, seed: int, low: float, high: float) -> Target:
         return UniformTarget()
     if not isinstance(policy, Policy):
         if callable(policy):
-            return GivenTarget(policy)
+            return FunctionTarget(policy)
         raise SettingError(f"{policy!r} cannot be judged; give a policy, a Bandit or a function")
     if has(policy, LimitsRewards):
         least, most = policy.rewards
@@ -227,9 +230,9 @@ RATE = 0.5
 
 
 class RewardModel:
-    """q̂(x, a), linear in the features; what it says of a round was learned from the rounds before it.
+    """q̂(x, a), linear in the features; its prediction for a round is learned from the rounds before.
 
-    So q̂ is independent of the reward that it is compared with, as doubly robust estimates need it.
+    So q̂ is independent of the reward that it is compared with, as doubly robust estimates require.
     """
 
     def __init__(self, featuriser: Featuriser, low: float, high: float) -> None:
@@ -237,7 +240,7 @@ class RewardModel:
         self._theta, self._squares, self._scales = (self._zeros(0) for _ in range(3))
 
     def predict_then_learn(self, rounds: Rounds, contexts: Contexts) -> Float[np.ndarray, " arms"]:
-        """Return q̂ of every arm, within what rewards can be, and learn what was paid."""
+        """Return q̂ of every arm, clipped to the bounds of rewards, and then learn the rewards."""
         if (missing := self._featuriser.blocks - len(self._theta)) > 0:
             more = self._zeros(missing)
             more[:, -1] = (self._low + self._high) / 2

@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from rbmle.core.errors import SettingError
-from rbmle.service.exports.export import Exported, export, format_of
+from rbmle.evaluation.logs import format_of
+from rbmle.evaluation.results import LogFileError
+from rbmle.service.exports.export import SUFFIXES, Exported, export
 from rbmle.service.log import LogUnavailable, Stored, open_log
 from rbmle.service.log.records import Modelled, Ticked
 from rbmle.service.log.sqlite import SQLiteLog
@@ -45,11 +46,11 @@ def failure(*arguments: str | Path) -> str:
 )
 def test_a_suffix_tells_the_format(name: str, format: str | None) -> None:
     if format is None:
-        with pytest.raises(SettingError, match=r"'a\.b' does not tell its format"):
-            format_of(Path(name))
-        assert format_of(Path(name), "parquet") == "parquet"
+        with pytest.raises(LogFileError, match=r"'a\.b' does not show its format"):
+            format_of(Path(name), None, SUFFIXES)
+        assert format_of(Path(name), "parquet", SUFFIXES) == "parquet"
     else:
-        assert format_of(Path(name)) == format
+        assert format_of(Path(name), None, SUFFIXES) == format
 
 
 def test_the_commands_export_and_verify_a_folder(folder: Path, tmp_path: Path) -> None:

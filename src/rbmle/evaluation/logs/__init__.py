@@ -1,6 +1,6 @@
-"""Logged decisions: one table, read from and written to the formats in which others keep them."""
+"""Logged decisions: one table, which is read from and written to several formats."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -48,11 +48,12 @@ SUFFIXES = {
 
 
 def open_log(path: str | Path, format: str | None = None) -> DecisionLog:
-    """Return the log in a file; its format is told by the suffix if it is None. Raise LogFileError."""
+    """Return the log in a file, by its format or else its suffix; raise LogFileError."""
     path = Path(path)
     if not path.is_file():
         raise LogFileError(f"there is no file {str(path)!r}; give the log as a file")
-    return READERS[format_of(path, format)](path)
+    plain = path.with_suffix("") if path.suffix in OPENERS else path
+    return READERS[format_of(plain, format)](path)
 
 
 def write_log(
@@ -63,7 +64,7 @@ def write_log(
     reading: LogReading | None = None,
     step: Callable[[int], object] | None = None,
 ) -> int:
-    """Write a log to a file, whole or not at all, and return its rows; `step` gets how many so far."""
+    """Write a log to a file, whole or not at all, and return the rows; `step` is called with those so far."""
     path, reading = Path(path), reading or LogReading()
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -78,15 +79,15 @@ def write_log(
         return WRITERS[format_of(path, format)](batches(), file)
 
 
-def format_of(path: Path, name: str | None) -> str:
-    """Return the format with this name, or the one that a file's suffix stands for."""
-    if name is not None and name not in READERS:
-        raise LogFileError(no_such("format", name, FORMATS))
-    plain = path.with_suffix("") if path.suffix in OPENERS else path
-    format = name or SUFFIXES.get(plain.suffix.lower())
+def format_of(path: Path, name: str | None = None, suffixes: Mapping[str, str] = SUFFIXES) -> str:
+    """Return the format with this name, or the one of the file's suffix; raise LogFileError."""
+    formats = tuple(dict.fromkeys(suffixes.values()))
+    if name is not None and name not in formats:
+        raise LogFileError(no_such("format", name, formats))
+    format = name or suffixes.get(path.suffix.lower())
     if format is None:
         raise LogFileError(
-            f"{path.name!r} does not tell its format; end it with {', '.join(SUFFIXES)}, or give "
-            f"--format {' or '.join(FORMATS)}"
+            f"the name {path.name!r} does not show its format; end it with {', '.join(suffixes)}, or give "
+            f"--format {' or '.join(formats)}"
         )
     return format

@@ -13,10 +13,10 @@ from rbmle.evaluation.results import LogFileError
 
 
 def from_bandit_feedback(feedback: Mapping[str, Any]) -> TableLog:
-    """Return the log of a `bandit_feedback`: its arms are called "0", "1", …
+    """Return the log of a `bandit_feedback`; its arms have the ids "0", "1", …
 
-    `action_context` are features of the arms, unless it is the identity, which says no more than their
-    ids. Positions other than the first are refused, as an arm's chance depends on them there.
+    `action_context` are features of the arms, unless it is the identity, which adds nothing to their ids.
+    Several positions are refused, because the probability of an arm depends on them.
     """
     missing = [
         name for name in ("n_actions", "context", "action", "reward") if name not in feedback

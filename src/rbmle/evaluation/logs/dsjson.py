@@ -12,7 +12,7 @@ from rbmle.evaluation.logs.table import LogReading
 from rbmle.evaluation.results import LogFileError
 
 SHARED, ACTION, ID = "FromUrl", "j", "i"  # namespaces, named as Personalizer names them
-BARE = (SHARED, ACTION)  # features in these stand in no namespace of their own
+BARE = (SHARED, ACTION)  # features in these have no namespace in the table
 
 
 def parse_dsjson(lines: Iterable[bytes], reading: LogReading) -> Parsed:
@@ -28,7 +28,7 @@ def parse_dsjson(lines: Iterable[bytes], reading: LogReading) -> Parsed:
                 continue
             row = _row(decoded, number)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            reading.fault(f"line {number}", f"it is no JSON object: {error}")
+            reading.fault(f"line {number}", f"it is not a JSON object: {error}")
         except _Unclear as error:
             reading.fault(f"line {number}", str(error))
         else:
@@ -36,7 +36,7 @@ def parse_dsjson(lines: Iterable[bytes], reading: LogReading) -> Parsed:
 
 
 class _Unclear(ValueError):
-    """A line that is JSON, and no decision."""
+    """Raised for a line that is JSON, but not a decision."""
 
 
 def _row(line: dict[str, Any], number: int) -> TextRow:
@@ -68,7 +68,7 @@ def _row(line: dict[str, Any], number: int) -> TextRow:
         actions=actions,
         arm=actions[chosen]["id"],
         propensity=propensity,
-        reward=0.0 - cost,  # -0.0 would be no nice reward
+        reward=0.0 - cost,  # not −0.0
         probabilities=_probabilities(line, len(actions), chosen, propensity),
     )
 
@@ -76,9 +76,9 @@ def _row(line: dict[str, Any], number: int) -> TextRow:
 def _probabilities(
     line: dict[str, Any], actions: int, chosen: int, propensity: float | None
 ) -> list[float] | None:
-    """Return those of all actions; None if a line does not have them, or they do not fit.
+    """Return the probabilities of all actions; None if a line lacks them, or they do not fit.
 
-    A line without the model that they are of, VWState, may be of a writer that knew the chosen one's alone.
+    A line without VWState may be from a writer that knew only the probability of the chosen action.
     """
     try:
         pairs = {place - 1: float(p) for place, p in zip(line["a"], line["p"], strict=True)}
@@ -98,14 +98,14 @@ def _id(action: Any, place: int) -> str:
 
 
 def _flat(item: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return features of objects in each other as {namespace: {name: value}}, a list of such."""
+    """Return the features of nested objects as a list of {namespace: {name: value}}."""
     parts: list[dict[str, Any]] = []
     _walk(item, "", parts)
     return parts
 
 
 def _walk(item: dict[str, Any], namespace: str, parts: list[dict[str, Any]]) -> None:
-    """Add what is in an object: its own features in its namespace, and then those of objects in it."""
+    """Add the features of the objects in an object, and then its own in its namespace."""
     features: dict[str, Any] = {}
     for name, value in item.items():
         match value:
@@ -173,8 +173,8 @@ def _line(row: TextRow) -> dict[str, Any]:
 
 
 def label_of(reward: float | None, propensity: float, chosen: int) -> dict[str, Any]:
-    """Return what a line says of the chosen action, whose place is from 0; None: it got no reward."""
-    cost = {} if reward is None else {"_label_cost": 0.0 - reward}  # -0.0 would be no nice cost
+    """Return the label of a line; `chosen` counts from 0, and a reward of None leaves out the cost."""
+    cost = {} if reward is None else {"_label_cost": 0.0 - reward}  # not −0.0
     return {
         **cost,
         "_label_probability": propensity,
@@ -186,7 +186,7 @@ def label_of(reward: float | None, propensity: float, chosen: int) -> dict[str, 
 def features_of(
     context: list[dict[str, Any]], actions: Iterable[tuple[str, list[dict[str, Any]]]]
 ) -> dict[str, Any]:
-    """Return the features of a line: those of the context, and of each action with its id."""
+    """Return the features of a line: those of the context, and the id and features of each action."""
     multi = [
         {"_tag": id, ID: {"constant": 1, "id": id}, ACTION: features} for id, features in actions
     ]

@@ -1,4 +1,4 @@
-"""Parquet and CSV: the table as it is."""
+"""Parquet and CSV, which store the table of decisions directly."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,8 +27,8 @@ from rbmle.evaluation.logs.table import (
 from rbmle.evaluation.results import LogFileError
 
 OTHERS = ("final_reward", "slot_features")  # of the service's exports, which are read too
-CSV_BYTES = 2**22  # that are read at once; no row may be longer
-LISTS = ("eligible", "probabilities")  # which are JSON in CSV
+CSV_BYTES = 2**22  # read at once; no row may be longer
+LISTS = ("eligible", "probabilities")  # are JSON in CSV
 IN_CSV = pa.schema(
     [field if field.name not in ("time", *LISTS) else (field.name, pa.string()) for field in SCHEMA]
 )
@@ -38,7 +38,6 @@ class ParquetLog:
     """A Parquet file, read a batch at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Raise LogFileError for a file that is none, or has other columns."""
         self.path, self.name = path, str(path)
         try:
             self._names = pq.read_schema(path).names
@@ -59,7 +58,6 @@ class CSVLog:
     """A CSV file with a line of names, perhaps compressed, read a block at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Raise LogFileError for a file that is none, or has other columns."""
         self.path, self.name = path, str(path)
         with self._open(LogReading(skips_bad=True)) as (reader, _):
             self._names = reader.schema.names
@@ -80,7 +78,7 @@ class CSVLog:
 
     @contextmanager
     def _open(self, reading: LogReading) -> Iterator[tuple[Any, list[int]]]:
-        """Yield what reads the file, and a list that gets the numbers of rows that are no rows."""
+        """Yield a reader of the file, and a list to which it adds the numbers of malformed rows."""
         bad: list[int] = []
 
         def refuse_row(row: Any) -> str:
@@ -115,9 +113,9 @@ def _describe_miscount(row: Any) -> str:
 
 
 class SpooledLog:
-    """A log that is slow to read, such as text: the first reading keeps some columns in a temporary file.
+    """A log that is slow to parse, such as text: the first reading keeps some columns in a temporary file.
 
-    Later readings come from there. What was noticed in the first one is noticed again in the same places.
+    Later readings come from there, and report the same bad rows at the same places.
     """
 
     def __init__(self, log: DecisionLog, columns: Sequence[str]) -> None:
@@ -127,11 +125,9 @@ class SpooledLog:
         self._is_whole, self._unit = False, "row"
 
     def __enter__(self) -> "SpooledLog":
-        """Return the log."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Delete the temporary file."""
         self._file.close()
 
     def batches(

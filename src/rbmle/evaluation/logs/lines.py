@@ -1,4 +1,4 @@
-"""Text formats, in which a decision is one line or a few: how they are read into the table."""
+"""Text formats, in which a decision is one line or a few: convert them from and to the table."""
 
 import bz2
 import gzip
@@ -14,12 +14,12 @@ import pyarrow as pa
 from rbmle.evaluation.logs.table import SCHEMA, LogBatch, LogReading
 
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-ROWS = 2_048  # of a batch: rows of text may be long
+ROWS = 2_048  # of a batch; rows of text may be long
 TOLERANCE = 1e-3  # of probabilities, which some writers round
 
 
 class TextRow(NamedTuple):
-    """A decision, its features as Python has them."""
+    """A decision, with its features as Python objects."""
 
     event_id: str
     time: Any  # a datetime; None: not known
@@ -31,11 +31,11 @@ class TextRow(NamedTuple):
     probabilities: list[float] | None = None  # of the actions, in their order; None: not known
 
 
-Parsed = Iterator[tuple[int, TextRow]]  # the number of a line, and what it says
+Parsed = Iterator[tuple[int, TextRow]]  # the number of the line, and its decision
 
 
 class TextLog:
-    """A file of lines, perhaps compressed, read by a function of its format."""
+    """A text file, perhaps compressed, with a parser for its format."""
 
     def __init__(self, path: Path, parse: Callable[[Iterable[bytes], LogReading], Parsed]) -> None:
         self.path, self.name, self._parse = path, str(path), parse
@@ -59,7 +59,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def table_of(rows: Sequence[TextRow]) -> pa.RecordBatch:
-    """Return rows as the table has them."""
+    """Return rows as a batch of the table."""
     json = msgspec.json.Encoder().encode
     return pa.record_batch(
         [
@@ -123,7 +123,7 @@ def do_fit(chances: Sequence[float], played: float, propensity: float | None) ->
 
 
 def objects(features: Any) -> list[dict[str, Any]]:
-    """Return features as a list of dictionaries; an array of numbers is called x.
+    """Return features as a list of dictionaries; an array of numbers gets the name x.
 
     >>> objects({"age": 31}), objects([0.5, 1.0]), objects(None)
     ([{'age': 31}], [{'x': [0.5, 1.0]}], [])
@@ -136,7 +136,7 @@ def objects(features: Any) -> list[dict[str, Any]]:
 
 
 def distinct(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return actions whose ids differ: logs of Personalizer offer the same article twice.
+    """Make the ids of actions distinct: logs of Personalizer may offer the same article twice.
 
     >>> [action["id"] for action in distinct([{"id": "a"}, {"id": "b"}, {"id": "a"}])]
     ['a', 'b', 'a#2']

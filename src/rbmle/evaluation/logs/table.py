@@ -1,4 +1,4 @@
-"""The one table of logged decisions, which every format is read into and written from."""
+"""The table of logged decisions, which every format is read into and written from."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ SHOWN = 20  # messages that are kept; the rest are counted
 
 @dataclass(slots=True, kw_only=True)
 class LogReading:
-    """How bad rows are met, and how many there were so far."""
+    """How to treat bad rows, and how many there were so far."""
 
     skips_bad: bool = False
     bad: int = 0
@@ -26,11 +26,11 @@ class LogReading:
     unrewarded: int = 0  # rows without a reward, which got the default one
 
     def fault(self, place: str, why: str) -> None:
-        """Count a bad row, or raise LogFileError if bad rows are not to be skipped."""
+        """Count a bad row, or raise LogFileError unless bad rows are skipped."""
         message = f"{place}: {why}"
         if not self.skips_bad:
             raise LogFileError(
-                f"{message}; mend the log, or leave bad rows out with --skip-bad (skips_bad=True)"
+                f"{message}; correct the log, or leave bad rows out with --skip-bad (skips_bad=True)"
             )
         self.add(LogReading(bad=1, messages=[message]))
 
@@ -41,7 +41,7 @@ class LogReading:
         self.messages += more.messages[: max(0, SHOWN - len(self.messages))]
 
     def take(self) -> "LogReading":
-        """Return what was noticed so far, and begin again."""
+        """Return the counts so far, and reset them."""
         taken = replace(self)
         self.bad = self.unlabelled = self.unrewarded = 0
         self.messages = []
@@ -59,18 +59,24 @@ SCHEMA = pa.schema(
         ("propensity", pa.float64()),  # null: not known
         ("reward", pa.float64()),  # null: none came
         ("eligible", pa.list_(pa.string())),  # ids of the actions that could be played; null: all
-        # with which each of them could be played, in the order of `eligible`; null: not known
+        # of each of them, in the order of `eligible`; null: not known
         ("probabilities", pa.list_(pa.float64())),
-        ("baseline", pa.string()),  # the id of what would have been played without a model
-        ("preferred", pa.string()),  # what an apprentice would have played; null: it decided
+        (
+            "baseline",
+            pa.string(),
+        ),  # the id of the action that would have been played without a model
+        (
+            "preferred",
+            pa.string(),
+        ),  # the action that an apprentice would have played; null: it decided
     ]
 )
 NEEDED = ("context", "actions", "arm", "reward")
-BATCH = 16_384  # rows that are read at once
+BATCH = 16_384  # rows, read at once
 
 
 class LogBatch(NamedTuple):
-    """Some rows of a log, with the columns of SCHEMA or fewer, and where they stand in the file."""
+    """Some rows of a log, with some columns of SCHEMA, and their places in the file."""
 
     table: pa.RecordBatch
     numbers: Int[np.ndarray, " rows"]
@@ -78,11 +84,11 @@ class LogBatch(NamedTuple):
 
 
 class DecisionLog(Protocol):
-    """Logged decisions that can be read again and again, a batch at a time."""
+    """Logged decisions that can be read repeatedly, a batch at a time."""
 
     @property
     def name(self) -> str:
-        """Return how messages call it."""
+        """Return its name in messages."""
         ...
 
     def batches(
@@ -96,7 +102,6 @@ class TableLog:
     """A table in memory: a pyarrow Table, a data frame or a dictionary of columns."""
 
     def __init__(self, table: Any, name: str = "the table") -> None:
-        """Raise LogFileError for columns that are missing."""
         if isinstance(table, pa.Table | pa.RecordBatch):
             self._table = pa.table(table) if isinstance(table, pa.RecordBatch) else table
         elif hasattr(table, "columns"):
@@ -113,12 +118,12 @@ class TableLog:
 
 
 def check_columns(names: Sequence[str], name: str) -> None:
-    """Raise LogFileError if a column is missing that every log has."""
+    """Raise LogFileError if a required column is missing."""
     missing = [column for column in NEEDED if column not in names]
     if missing:
         raise LogFileError(
             f"{name} has no column {', '.join(missing)}; a log has the columns event_id, context, actions, "
-            f"arm, propensity and reward, as rbmle log export writes them, and this has {', '.join(names)}"
+            f"arm, propensity and reward, as rbmle log export writes them, and this one has {', '.join(names)}"
         )
 
 
@@ -127,7 +132,7 @@ def conform_all(
     reading: LogReading,
     columns: Sequence[str] | None,
 ) -> Iterator[LogBatch]:
-    """Yield record batches, of any types that can be read, as SCHEMA has them."""
+    """Yield record batches, converted to the types of SCHEMA."""
     first = 0
     for batch in batches:
         numbers = np.arange(first + 1, first + 1 + len(batch))
@@ -141,10 +146,10 @@ def conform(
     reading: LogReading,
     columns: Sequence[str] | None = None,
 ) -> LogBatch:
-    """Return a record batch as SCHEMA has it; rows without information are left out, bad ones are reported.
+    """Convert a record batch to SCHEMA; rows without information are left out, bad ones are reported.
 
-    In exports of the service, `final_reward` is what counts, the default reward among it; where it is
-    null, the decision was never shown, or let go. `slot_features` are part of the context.
+    Exports of the service have `final_reward`, which includes default rewards; it is null if the decision was
+    never shown, or dropped. `slot_features` become part of the context.
     """
     names = batch.schema.names
     is_good = np.ones(len(batch), bool)
@@ -166,9 +171,9 @@ def conform(
     if "final_reward" in names and "reward" in columns_read:
         final = pc.cast(batch["final_reward"], pa.float64())
         columns_read["reward"] = pc.coalesce(columns_read["reward"], final)
-        is_told = np.asarray(pc.is_valid(columns_read["reward"]))
-        reading.unlabelled += int((is_good & ~is_told).sum())
-        is_good &= is_told
+        is_labelled = np.asarray(pc.is_valid(columns_read["reward"]))
+        reading.unlabelled += int((is_good & ~is_labelled).sum())
+        is_good &= is_labelled
     if "slot_features" in names and "context" in columns_read:
         columns_read["context"] = _with_slots(columns_read["context"], batch["slot_features"])
     table = pa.record_batch(columns_read)
@@ -234,7 +239,7 @@ _CONVERT: dict[pa.DataType, Callable[[Any], Any]] = {
 
 
 def _with_slots(context: pa.Array, slots: pa.Array) -> pa.Array:
-    """Return contexts with the features of their slot, both of them JSON arrays."""
+    """Append the features of the slot to each context; both are JSON arrays."""
     if pc.all(pc.equal(pc.fill_null(slots, "[]"), "[]")).as_py():
         return context
     pairs = zip(context.to_pylist(), slots.to_pylist(), strict=True)

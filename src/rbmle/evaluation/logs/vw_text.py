@@ -10,7 +10,7 @@ from rbmle.evaluation.logs.lines import Parsed, TextRow, distinct, objects, rows
 from rbmle.evaluation.logs.table import LogReading
 from rbmle.evaluation.results import LogFileError
 
-_UNWRITABLE = re.compile(r"[\s:|]")  # which separate, and cannot be part of a name
+_UNWRITABLE = re.compile(r"[\s:|]")  # separators, which cannot be part of a name
 
 
 def parse_vw_text(lines: Iterable[bytes], reading: LogReading) -> Parsed:
@@ -19,7 +19,7 @@ def parse_vw_text(lines: Iterable[bytes], reading: LogReading) -> Parsed:
         try:
             row = _row([line.decode() for line in block], number)
         except UnicodeDecodeError as error:
-            reading.fault(f"line {number}", f"it is no UTF-8: {error}")
+            reading.fault(f"line {number}", f"it is not UTF-8: {error}")
         except ValueError as error:
             reading.fault(f"line {number}", str(error))
         else:
@@ -44,7 +44,7 @@ def _blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _row(block: list[str], number: int) -> TextRow | None:
-    """Return the decision of a block, None if it has no label; raise ValueError for what is no decision."""
+    """Return the decision of a block, None if it has no label; raise ValueError if it is invalid."""
     context: list[dict[str, Any]] = []
     actions: list[dict[str, Any]] = []
     chosen: tuple[int, float, float] | None = None  # its place, reward and propensity
@@ -88,7 +88,7 @@ def _label(text: str) -> list[float]:
 
 
 def _features(text: str) -> list[dict[str, Any]]:
-    """Return the features behind the first bar; a name without a number is there, or not.
+    """Return the features behind the first bar; a name without a number is a flag.
 
     >>> _features("user age:31 NL |colour=red")
     [{'user': {'age': 31.0, 'NL': True}}, {'colour=red': {}}]
@@ -121,7 +121,7 @@ def _number(name: str, text: str) -> float:
 
 
 def write_vw_text(batches: Iterable[pa.RecordBatch], file: BinaryIO) -> int:
-    """Write decisions as text, and return their number; ids of events and times are not part of it."""
+    """Write decisions as text, and return their number; ids of events and times are left out."""
     rows = 0
     for batch in batches:
         for row in rows_of(batch):
@@ -157,7 +157,7 @@ def _bars(features: Any) -> str:
 
 
 def _words(name: str, value: Any) -> Iterator[str]:
-    """Yield a feature as words; names that begin with _ are those of none."""
+    """Yield a feature as words; names that begin with _ are ignored."""
     if name.startswith("_") or value is False:
         return
     if isinstance(value, list):

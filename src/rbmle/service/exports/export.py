@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from rbmle.core.errors import SettingError
 from rbmle.core.files import written_whole
 from rbmle.evaluation.logs import LogBatch, LogReading
 from rbmle.evaluation.logs.dsjson import features_of, label_of, write_lines
@@ -158,19 +157,6 @@ FORMATS: dict[str, Callable[[Iterable[ExportRow], BinaryIO], int]] = {
     "parquet": lambda rows, file: write_parquet(row_groups(rows), file, SCHEMA),
     "dsjson": lambda rows, file: write_lines(map(line, rows), file),
 }
-
-
-def format_of(path: Path, name: str | None = None) -> str:
-    """Return the format with this name, or the one that a file's suffix stands for if it is None."""
-    if name is not None and name not in FORMATS:
-        raise SettingError(f"there is no format {name!r}; there are {', '.join(FORMATS)}")
-    format = name or SUFFIXES.get(path.suffix.lower())
-    if format is None:
-        raise SettingError(
-            f"{path.name!r} does not tell its format; end it with {', '.join(SUFFIXES)}, or give "
-            f"--format {' or '.join(FORMATS)}"
-        )
-    return format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
