@@ -1,4 +1,4 @@
-"""Wealth of gamblers who bet in every round; confidence sequences are made of it."""
+"""The wealth of bets on every round, from which confidence sequences are computed."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -6,7 +6,9 @@ from jaxtyping import Float, Int
 from rbmle.engine.compiled import kernel
 
 TOGETHER = 8  # factors that are multiplied before their logarithm is taken
-LARGEST = 1e30  # ξ; a smaller one proves less, and products of eight factors stay finite
+LARGEST = (
+    1e30  # ξ is clipped to it, which is conservative and keeps products of eight factors finite
+)
 
 
 @kernel

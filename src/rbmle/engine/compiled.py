@@ -1,6 +1,6 @@
-"""How the engine compiles: kernels cached on disk, and scalar functions that kernels can call.
+"""Compilation: kernels, which are cached on disk, and scalar functions that kernels can call.
 
-Only this folder knows numba. A kernel releases the GIL and sees arrays and numbers only.
+Only this folder imports numba. A kernel releases the GIL and takes arrays and numbers only.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 0.5  # of compilation before a line is printed
 
 
 def is_writable(folder: Path) -> bool:
-    """Return whether files can be made in a folder, which is made if there is none."""
+    """Return whether files can be created in a folder; create it if it is missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -41,7 +41,7 @@ def is_writable(folder: Path) -> bool:
 
 
 def notice(folder: Path | None) -> str:
-    """Return the line: what happens, how often, and what to do where it would happen each time."""
+    """Return the line that says why the first decision takes longer, and how to avoid it."""
     if folder is not None and is_writable(folder):
         return (
             "rbmle: compiling kernels for this machine, which takes some seconds; "
@@ -60,7 +60,7 @@ def _say(line: str) -> None:
 
 @dataclass(slots=True)
 class Compiling:
-    """How long this process has compiled, and whether a line about it was printed."""
+    """Measures how long this process compiles, and prints a line if that takes long."""
 
     is_quiet: bool
     say: Callable[[str], None] = _say  # the service has a log of its own
@@ -71,7 +71,7 @@ class Compiling:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, folder: Path | None) -> None:
-        """Note that a kernel is compiled from here on; others may be compiled for it."""
+        """Start the clock, unless it runs: kernels are compiled for each other."""
         with self._lock:
             if self._started_at is not None:
                 return
@@ -84,7 +84,7 @@ class Compiling:
             self._timer.start()
 
     def end(self) -> None:
-        """Note that a kernel is compiled."""
+        """Stop the clock."""
         with self._lock:
             if self._started_at is None:
                 return
@@ -106,18 +106,20 @@ compiling = Compiling(is_quiet=os.environ.get("RBMLE_QUIET", "") not in ("", "0"
 
 
 def seconds_compiled() -> float:
-    """Return for how long this process has compiled kernels; 0 where all were loaded."""
+    """Return how long this process has compiled kernels; 0 if all were loaded from the cache."""
     return compiling.seconds
 
 
 PACKAGE = Path(__file__).parents[1]
-SOURCES = ("engine/*.py", "likelihoods.py")  # what kernels are made of
-INSTALLED = PACKAGE / "engine" / "kernels"  # compiled with the package, where that was possible
+SOURCES = ("engine/*.py", "likelihoods.py")  # the source of kernels
+INSTALLED = (
+    PACKAGE / "engine" / "kernels"
+)  # compiled when the package was built, if that was possible
 CHECKSUM_BYTES = 16
 
 
 def digest(*parts: bytes) -> str:
-    """Return a short name for what may be long."""
+    """Return a short digest of some bytes."""
     hasher = hashlib.blake2b(digest_size=8)
     for part in parts:
         hasher.update(len(part).to_bytes(8, "little") + part)
@@ -126,14 +128,14 @@ def digest(*parts: bytes) -> str:
 
 @cache
 def source_name() -> str:
-    """Return the name of a folder of kernels: that of their source."""
+    """Return the name of the folder of kernels, a digest of their source."""
     sources = [path for pattern in SOURCES for path in sorted(PACKAGE.glob(pattern))]
     return f"kernels-{digest(*(path.read_bytes() for path in sources))}"
 
 
 @cache
 def cache_folder() -> Path | None:
-    """Return where kernels are kept, a folder named by their source; None where there is no home."""
+    """Return the folder of cached kernels, named by their source; None if there is no home folder."""
     name = source_name()
     if folder := os.environ.get("RBMLE_CACHE"):
         return Path(folder).absolute() / name
@@ -149,13 +151,12 @@ class KernelCache(NullCache):
     """The kernels of one function, on disk: a file for each signature, in a folder named by their source.
 
     numba's own cache looks at one source file only, and would miss a change in a function of another; it
-    insists on a folder that it can write to; and two processes that add to one index can mistake each other's
-    kernels. Here a file is named by all that determines it, and it is written aside and renamed: it is whole,
-    or not there.
+    needs a writable folder; and two processes that add to one index can mix up their kernels. Here the name of
+    a file depends on everything that determines its content, and the file is written aside and renamed.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Name the function: by its place in the package, or by its file if it is a user's."""
+        """Identify the function by its place in the package, or by its file if it is a user's."""
         self.folder = cache_folder()
         code, path = function.__code__, Path(function.__code__.co_filename)
         self.name = f"{path.stem}.{function.__qualname__}".replace("<", "").replace(">", "")
@@ -169,11 +170,11 @@ class KernelCache(NullCache):
 
     @property
     def cache_path(self) -> str | None:
-        """Return where kernels are kept."""
+        """The folder of cached kernels."""
         return None if self.folder is None else str(self.folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a kernel that was kept, or None, after which it is compiled."""
+        """Return a cached kernel, or None, after which numba compiles it."""
         target_context.refresh()
         name = self._name(sig, target_context.codegen())
         data = _read(INSTALLED / source_name() / name)
@@ -185,7 +186,7 @@ class KernelCache(NullCache):
         return CompileResult._rebuild(target_context, *pickle.loads(data))
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a kernel, where that is possible."""
+        """Write a kernel to the cache, if there is one."""
         compiling.end()
         if self.folder is not None and not data.library.has_dynamic_globals:
             _write(self.folder / self._name(sig, data.codegen), dumps(data._reduce()))
@@ -198,7 +199,7 @@ class KernelCache(NullCache):
 
 
 def _read(path: Path) -> bytes | None:
-    """Return what a file holds, or None if there is no such file or it is not whole."""
+    """Return the content of a file; None if it is missing or damaged."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -208,16 +209,16 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file whole, or not at all where the folder cannot be written to."""
+    """Write a file whole, or not at all; do nothing if the folder is not writable."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(prefix=path.name, dir=path.parent)
     except OSError:
-        return  # the notice says so
+        return  # `notice` has told the user
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(digest(data).encode() + data)
-        os.chmod(aside, 0o644)  # other users may read it; mkstemp lets nobody
+        os.chmod(aside, 0o644)  # so that other users can read it
         os.replace(aside, path)
     except OSError:  # a full disk
         os.unlink(aside)
@@ -225,16 +226,16 @@ def _write(path: Path, data: bytes) -> None:
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class PartLowering(NativeLowering):
-    """Lower a function that only kernels call to code that can be linked, without machine code of its own.
+    """Lower a function that only kernels call to linkable code, without machine code.
 
-    numba makes machine code of every function, and a wrapper through which Python could call it. Of functions
-    that only kernels call, both are thrown away, and they took half of the time.
+    numba makes machine code of every function, and a wrapper for calls from Python. Functions that only kernels
+    call need neither, and making them took half of the time.
     """
 
     _name = "part_lowering"
 
     def run_pass(self, state: Any) -> bool:
-        """Lower, link what this function calls, and make it known to those that call it."""
+        """Lower the function, link what it calls, and register it for its callers."""
         state.flags.no_compile = True
         NativeLowering.run_pass(self, state)
         library, lowered = state.library, state.cr
@@ -244,7 +245,7 @@ class PartLowering(NativeLowering):
             library._final_module.link_in(used._get_module_for_linking(), preserve=True)
         library._finalized = True
         module, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname.split(".")[-1]
-        # A key, by which callers find the function; its address is 0, as of all that have no wrapper.
+        # Callers find the function by this key; its address is 0, because there is no wrapper.
         key = _dynfunc.make_function(module, name, "", 0, lowered.env, (library,))
         state.targetctx.insert_user_function(key, lowered.fndesc, [library])
         state.cr = lowered._replace(cfunc=key)
@@ -255,7 +256,7 @@ class PartCompiler(CompilerBase):
     """numba's compiler, with `PartLowering` at its end."""
 
     def define_pipelines(self) -> list[Any]:
-        """Return the passes of numba's own compiler, but for the lowering."""
+        """Return numba's own passes, with another lowering."""
         passes = PassManager("part")
         for kind, text in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             passes.add_pass(PartLowering if kind is NativeLowering else kind, text)
@@ -265,8 +266,8 @@ class PartCompiler(CompilerBase):
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
-# Division is IEEE's, not Python's, which would test for zero and branch. C calls no kernel.
+# Sums may be reordered, so that they can be vectorised; NaN and infinity keep their meaning.
+# Division follows IEEE, because Python's tests for zero and branches. No kernel is called from C.
 OPTIONS = {
     "nogil": True,
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
@@ -284,7 +285,7 @@ def kernel(function: F) -> F:
 
 
 class Part:
-    """A function for kernels to call. Called from Python, it is compiled as a kernel is."""
+    """A function for kernels to call; called from Python, it is compiled like a kernel."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func = function
@@ -298,20 +299,20 @@ class Part:
 
 
 def part(function: F) -> F:
-    """Compile a function that kernels call: it is compiled into each of them, and called there.
+    """Compile a function that kernels call; it is compiled once into each of them.
 
-    Of a kernel, it makes what other kernels can call at no more cost than that.
+    Applied to a kernel, it returns a version that other kernels can call as cheaply.
     """
     return cast(F, Part(getattr(function, "py_func", function), OPTIONS))
 
 
 def inlined(function: F) -> F:
-    """Compile a function that kernels call, into each call: there are no arguments to copy."""
+    """Compile a function into each place where kernels call it, so that no arguments are copied."""
     return cast(F, Part(function, OPTIONS | {"forceinline": True}))
 
 
 def in_order(function: F) -> F:
-    """Compile as `part` does, but sums run in the order in which they are written."""
+    """Compile as `part` does, but keep the order of sums."""
     return cast(F, Part(function, OPTIONS | {"fastmath": False}))
 
 
@@ -319,7 +320,7 @@ def in_order(function: F) -> F:
 def scalar(function: Callable[[float], float]) -> int:
     """Return the address of a function from float to float, compiled, for `call_scalar`.
 
-    Kernels take the address: one compiled kernel runs every likelihood, those of a user too.
+    Kernels take the address, so one compiled kernel works for every likelihood, including a user's.
     """
     compiled = CFunc(function, ((types.float64,), types.float64), locals={}, options={})
     compiled._cache = KernelCache(function)
@@ -344,7 +345,7 @@ def call_scalar(_context: Any, address: Any, z: Any) -> Any:
 
 @intrinsic
 def prefetch(_context: Any, array: Any, i: Any) -> Any:
-    """Ask for the cache line of array[i], which a later step reads; nothing waits for it."""
+    """Start to load the cache line of array[i], which a later step reads."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values = context.make_array(signature.args[0])(context, builder, arguments[0])

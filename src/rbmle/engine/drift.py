@@ -1,9 +1,9 @@
-"""Whether rewards stay below what they were, and below what the model expects of them.
+"""The drift alarm: do rewards stay below what they were, and below what the model expects?
 
-Two tests are cumulative sums (Page 1954) of standardised shortfalls, clipped: a few large ones say little. The
-quick one sees a large fall. The slow one sees a smaller fall, and counts it only if the model did not expect it
-and can hardly tell any more which rewards are higher than others: in a quiet night rewards fall, too, but what
-is known of them stays right.
+Two tests use cumulative sums (Page 1954) of standardised shortfalls, clipped so that a few large ones count
+little. The quick test detects a large fall. The slow one detects a smaller fall, but counts it only if the
+model did not expect it and can no longer predict which rewards are high: in a quiet night rewards fall too, but
+the model stays right.
 """
 
 import math
@@ -74,7 +74,7 @@ def notice(watch: Watch, reward: float, expected: float, alarm: float) -> bool:
 def is_outdated(
     watch: Watch, reward: float, expected: float, mean: float, deviation: float, alarm: float
 ) -> bool:
-    """Take in a reward; return whether rewards have fallen a little, and the model is of little use any more.
+    """Add a reward; return whether rewards have fallen a little, and the model no longer predicts them.
 
     F ← max(0, F + min((r̄ − r)/σ, clip) − allowance) is above 1½ alarms; of the fall since F was 0, at least
     half was not expected; and the slope of the rewards since then on what was expected, by least squares,

@@ -1,6 +1,6 @@
-"""Arms of an exponential family, log p(r; z) = r z − b(z), known by their plays N and the sum S of rewards.
+"""Arms of an exponential family, log p(r; z) = r z − b(z), given by their plays N and the sum S of rewards.
 
-Kernels take the addresses of b and b′, see `compiled.scalar`: one compiled kernel runs every likelihood.
+Kernels take the addresses of b and b′, see `compiled.scalar`, so one kernel works for every likelihood.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from rbmle.engine.compiled import call_scalar, inlined, kernel
 
 FARTHEST = 2.0**40  # that is searched for z
-CLOSE = 1e-7  # relative error of z at which a search ends: what it is for depends on its square
+CLOSE = 1e-7  # relative error of z at which a search ends; the results depend on its square
 
 
 @inlined
@@ -99,7 +99,7 @@ def root(
     there: float,
     close: float,
 ) -> float:
-    """Return z with function(z, given) = 0, from its values `here` at `near` and `there` at `far`.
+    """Return z with function(z, data) = 0, from its values `here` at `near` and `there` at `far`.
 
     The search is regula falsi, by Dowell and Jarratt (1971): an end that stays counts half, then a quarter, …
     It ends when the two ends are close, relative to z. A short step is not enough: the first ones are short

@@ -1,4 +1,4 @@
-"""Sparse rows from hashed features: what a context and its actions multiply to, summed in slots."""
+"""Sparse rows from hashed features: the products of a context and its actions, summed in slots."""
 
 import math
 
@@ -23,8 +23,7 @@ def interaction_hash(
 ) -> UInt64[np.ndarray, "..."]:
     """Return the hashes of pairs of features; the order of a pair counts.
 
-    One round of mixing is enough, for what is mixed is random already. The hash of the pair of
-    nothing and nothing is that of nothing.
+    One round of mixing is enough, because the inputs are random already. A pair of zeros has the hash 0.
     """
     z = first + second * _GOLDEN
     z ^= z >> _HALF
@@ -50,8 +49,8 @@ def feature_rows(
 
     The first group of a call is its context's, and the next `sizes[call]` are its actions'. Features
     with the codes c and d are multiplied if chosen[c, d]; if `chosen` is empty, so are `codes`, and all
-    are multiplied. Sums run in the order of the hashes: neither the order in which features came nor
-    other actions and calls make a difference to any bit of a row.
+    are multiplied. Sums run in the order of the hashes, so no bit of a row depends on the order of its
+    features, or on other actions and calls.
     """
     order = _sort_features(hashes, values, counts)
     hashes, values = hashes.take(order), values.take(order)
@@ -82,7 +81,7 @@ def feature_rows(
 def _products(
     counts: Int[np.ndarray, " groups"], sizes: Int[np.ndarray, " calls"]
 ) -> tuple[int, int]:
-    """Return how many products one action has at most, and how many all have."""
+    """Return the largest number of products of an action, and the number of all."""
     most = total = group = 0
     for size in sizes:
         for size_of_action in counts[group + 1 : group + 1 + size]:
@@ -218,7 +217,7 @@ def _scale(row: Float[np.ndarray, " entries"]) -> None:
 
 @in_order
 def _squared_length(x: Float[np.ndarray, " n"]) -> float:
-    """Return ‖x‖², summed as NumPy sums: by halves, and eight sums at a time, so that errors stay few."""
+    """Return ‖x‖² by pairwise summation, with eight sums at a time, as NumPy does."""
     n = len(x)
     if n > _BLOCK:
         half = n // 16 * 8

@@ -1,7 +1,7 @@
-"""Features read from the bytes of JSON: hashes of names and categories, and numbers rounded as IEEE has it.
+"""Read features from the bytes of JSON: hashes of names and categories, and correctly rounded numbers.
 
-What is read here is what nearly all clients send: ASCII without escapes, and numbers of up to 19 digits.
-Anything else is reported to the caller, who reads it in another way. The bytes are known to be JSON.
+The input is what nearly all clients send: ASCII without escapes, and numbers of up to 19 digits. Anything else
+is reported to the caller, who reads it in another way. The bytes are known to be valid JSON.
 """
 
 import math
@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, UInt8, UInt64
 from rbmle.engine.compiled import in_order, inlined, kernel
 from rbmle.engine.hashing import mix
 
-LARGEST = 1e15  # a number that is read here, in size
+LARGEST = 1e15  # the largest absolute value of a number that is read here
 
 _ONE, _TOP = np.uint64(1), np.uint64(63)
 _EXACT = np.uint64(2**53)
@@ -25,7 +25,7 @@ Text = UInt8[np.ndarray, " bytes"]
 
 @in_order
 def number(text: Text, p: int) -> tuple[float, int]:
-    """Return a number, rounded as IEEE has it, and where it ends; -1 if it cannot be read here."""
+    """Return a number, correctly rounded, and where it ends; −1 if it cannot be read here."""
     sign = 1.0
     if text[p] == _MINUS:
         sign, p = -1.0, p + 1
@@ -111,7 +111,7 @@ FeatureArrays = tuple[UInt64[np.ndarray, " features"], Float[np.ndarray, " featu
 
 @kernel
 def text_hash(seed: np.uint64, text: Text) -> int:
-    """Return the hash of a feature: namespace, 0xFF, name, and if it has a category 0xFE and that."""
+    """Return the hash of a feature: namespace, 0xFF, name, and with a category 0xFE and the category."""
     return _finish_hash(_feed_bytes(_begin_hash(seed), text, 0, len(text)))
 
 
@@ -126,8 +126,8 @@ def read_groups(
 ]:
     """Return hashes, values and sizes of groups of features, and whether all could be read.
 
-    The text is pieces, each with an END behind it. A group begins with a 1; NEW_FEATURES is a JSON
-    array that begins a group, NEW_ID an id that begins one, and MORE_FEATURES an array that goes on.
+    The text consists of pieces, each followed by an END. A group begins with a 1; NEW_FEATURES is a JSON array
+    that begins a group, NEW_ID an id that begins one, and MORE_FEATURES an array that continues a group.
     """
     most = len(text) // 2 + 2 * len(kinds)
     features = (np.empty(most, np.uint64), np.empty(most, np.float64))
@@ -199,9 +199,9 @@ def _array(
 
 @in_order
 def _name(text: Text, p: int) -> tuple[int, int, int]:
-    """Return where a name begins and ends, and where its value begins; -1 if it cannot be read here.
+    """Return where a name begins and ends, and where its value begins; −1 if it cannot be read here.
 
-    Names that begin with _ are ignored, with all that is in their values.
+    Names that begin with _, which are ignored with their values, are not read here.
     """
     if text[p] != _QUOTE:
         return 0, 0, -1
@@ -328,5 +328,5 @@ def _feed_number(state: int, n: int) -> int:
 
 @inlined
 def _finish_hash(state: int) -> int:
-    """Return a hash that depends on each bit of a state, and is not that of nothing, 0."""
+    """Return a hash that depends on each bit of a state, and is not 0, which stands for no feature."""
     return max(mix(state, np.uint64(0)), _ONE)

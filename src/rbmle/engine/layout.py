@@ -1,4 +1,4 @@
-"""What kernels take: networks, contexts and histories as tuples of arrays, and what to do with them."""
+"""The arguments of kernels: networks, contexts, histories and settings as tuples of arrays and numbers."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Parameters(NamedTuple):
 
 
 class Net(NamedTuple):
-    """A network: its parameters, its start, and how far the pull to the start has got.
+    """A network: its parameters, its start, and how much of the pull to the start each row still owes.
 
     The pull (the ridge) shrinks θ − θ₀ of every row a little in every round. Rows of W_1 are
     brought up to date when they are touched: `ages[row]` is the `clock` at that time, and
@@ -39,8 +39,8 @@ class Net(NamedTuple):
     biased: float  # 1 if biases are trained, 0 if the network has none
 
 
-class Walk(NamedTuple):
-    """What training moves, where θ of a network is the average of its points; else empty."""
+class TrainingWalk(NamedTuple):
+    """The point that training moves, if θ of a network is an average of such points; else empty."""
 
     theta: Parameters
     ages: Float[np.ndarray, " rows"]  # as in `Net`; UNTOUCHED where no step has moved a row
@@ -70,7 +70,7 @@ class Past(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """The first `count` contexts and rewards of some."""
+    """The first `count` rows and rewards."""
 
     rows: Rows
     rewards: Float[np.ndarray, " n"]
@@ -78,19 +78,19 @@ class Samples(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """Observations to be kept one after the other, each of them with its slot in the history."""
+    """Observations to be added to the history one after the other, each with its slot."""
 
     rows: Rows
     rewards: Float[np.ndarray, " n"]
     slots: Int[np.ndarray, " n"]
-    listed: int  # the first slots, which are those of the memory
+    listed: int  # the number of slots of the memory
     is_fitted: Bool[np.ndarray, " n"]
     keys: UInt64[np.ndarray, " n"]  # of the fit to each
     weights: Float[np.ndarray, " n"]  # in the average, of the walk's point after each
 
 
 class Fit(NamedTuple):
-    """J steps on ℓ_λ, and what is seen of the history: rewards in other units, with noise, a share of them."""
+    """J steps on ℓ_λ, and the view of the history: the units of rewards, their noise, and the share seen."""
 
     steps: int  # J
     rate: float  # η
@@ -106,7 +106,7 @@ class Fit(NamedTuple):
 
 
 class Push(NamedTuple):
-    """What an observation adds to Z: 1/D grows by weight · g². With a weight of 0 there is no Z."""
+    """How an observation changes Z: 1/D grows by weight · g². With a weight of 0 there is no Z."""
 
     weight: float
     D: Parameters
@@ -140,5 +140,5 @@ __all__ = [
     "Push",
     "Rows",
     "Samples",
-    "Walk",
+    "TrainingWalk",
 ]

@@ -1,6 +1,6 @@
 """Linear models by a square root F of the inverse precision: V⁻¹ = FFᵀ in ridge regression, H⁻¹ = FFᵀ in a GLM.
 
-F keeps the precision positive, and a sample of θ is F times noise. A diagonal F has its diagonal alone:
+F keeps the precision positive, and a sample of θ is F times noise. A diagonal F is stored as its diagonal:
 learning and deciding then cost as much as a context has entries.
 """
 
@@ -80,8 +80,8 @@ def ridge_update(
 
     θ̂ is linear in the rewards: that of all (r − c) · g is (θ̂ − c · ones) · g, whatever c and g become
     later. `ones` has no blocks where rewards are learned as they are.
-    By Potter's form: F ← F − (F v) vᵀ/(s + √s), with v = Fᵀx and s = 1 + ‖v‖². From `begin` on; return n,
-    or what comes after an observation that set off the alarm.
+    By Potter's form: F ← F − (F v) vᵀ/(s + √s), with v = Fᵀx and s = 1 + ‖v‖². Start at `begin`; return n, or
+    the place after an observation that set off the alarm.
     """
     d = theta.shape[1]
     v = np.empty(d)
@@ -175,7 +175,7 @@ def diagonal_ridge_update(
 ) -> int:
     """Learn as `ridge_update` does from a V that is diagonal, then keep only the diagonal of the new V⁻¹.
 
-    From `begin` on; return n, or what comes after an observation that set off the alarm.
+    Start at `begin`; return n, or the place after an observation that set off the alarm.
     """
     for n in range(begin, rewards.shape[0]):
         error, s = rewards[n] - linear_value(theta, rows, n), 1.0 + project_diagonal(F, rows, n)
@@ -231,7 +231,7 @@ def generalised_update(
     """θ̂ ← argmax_θ { r θᵀx − b(θᵀx) − ½ ‖θ − θ̂‖²_H }, then H ← H + b″(θ̂ᵀx) xxᵀ, one context after the other.
 
     The maximum is θ̂ + (r − b′(z)) H⁻¹x, with z = θᵀx as in `mode`; H by Potter's form, as in `ridge_update`.
-    From `begin` on; return n, or what comes after an observation that set off the alarm.
+    Start at `begin`; return n, or the place after an observation that set off the alarm.
     """
     d = theta.shape[1]
     v = np.empty(d)
@@ -269,7 +269,7 @@ def diagonal_generalised_update(
     ones: Float[np.ndarray, "blocks features"],
     watch: Watch,
 ) -> int:
-    """As `generalised_update`, from a diagonal H⁻¹ to the diagonal of the new one."""
+    """Learn as `generalised_update` does from a diagonal H⁻¹, then keep only the diagonal of the new one."""
     for n in range(begin, rewards.shape[0]):
         block, before = rows.blocks[n], 0.0
         for k in range(rows.starts[n], rows.starts[n] + rows.lengths[n]):

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from rbmle.engine.compiled import inlined, kernel, part
 from rbmle.engine.layout import Factors, Net, Rows
 
-# A row of W_1 that owes less than this much (relative) shrinkage is taken as it is.
+# A row of W_1 that owes less shrinkage (relative) than this is used as it is.
 TOLERANCE = 1e-3
 UNTOUCHED = 1.0  # the age in a walk of a row that no step has touched; clocks are never above 0
 
@@ -28,9 +28,7 @@ def settle(net: Net, rows: Rows, i: int) -> None:
     for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
         row = base + rows.indices[k]
         owed = clock - net.ages[row]
-        if (
-            owed < -TOLERANCE and net.ages[row] == UNTOUCHED
-        ):  # the row is at its start, and owes nothing
+        if owed < -TOLERANCE and net.ages[row] == UNTOUCHED:  # at its start, it owes nothing
             net.ages[row] = net.clock[1]
             owed = clock - net.ages[row]
         if owed < -TOLERANCE:
@@ -165,7 +163,7 @@ def square(rows: Rows, i: int) -> float:
 
 @inlined
 def value(net: Net, rows: Rows, i: int, h: Layers) -> float:
-    """Return f(x_i; θ), for kernels that ask for it in several places: each copy costs time to compile."""
+    """Return f(x_i; θ), for kernels that need it in several places: each inlined copy takes time to compile."""
     enter(net, rows, i, h)
     return climb(net, h)
 
@@ -218,7 +216,7 @@ GRID = 2.0**16
 
 @inlined
 def on_grid(x: float) -> float:
-    """Return x to 16 binary places: squares of such numbers have one sum, in whichever order they are added."""
+    """Round x to 16 binary places: the sum of squares of such numbers does not depend on their order."""
     return math.floor(x * GRID + 0.5) / GRID
 
 

@@ -1,4 +1,4 @@
-"""What sampling policies add to training: Langevin dynamics, and noise in rewards that is drawn again."""
+"""Training steps of sampling policies: Langevin dynamics, and redrawn noise in rewards."""
 
 import math
 
@@ -11,8 +11,8 @@ from rbmle.engine.layout import FeelGood, Net, Rows
 from rbmle.engine.network import TOLERANCE, climb, descend, enter, move, square, value
 
 BITS = 64  # of a hash
-CANDIDATES = 64  # blocks among which the best is sought, drawn at random where there are more
-# A plain 0 is of a type of its own, and every function would be compiled once more for it.
+CANDIDATES = 64  # blocks of which the best is taken, drawn at random if there are more
+# numba gives a literal 0 its own type, for which every function would be compiled again.
 ZERO = np.int64(0)
 
 
@@ -20,7 +20,7 @@ ZERO = np.int64(0)
 def feel_good(net: Net, rows: Rows, count: int, good: FeelGood, key: np.uint64) -> None:
     """Take steps on min(cap, max_a f(x_s in block a; θ)), s drawn among the first `count` contexts.
 
-    No row of W_1 owes a pull after it.
+    Afterwards no row of W_1 owes a pull.
     """
     first, start = net.theta.first, net.start.first
     for row in range(first.shape[0]):
@@ -51,7 +51,7 @@ def feel_good(net: Net, rows: Rows, count: int, good: FeelGood, key: np.uint64) 
         enter(net, context, ZERO, h)
         climb(net, h)
         norm = descend(net, square(context, ZERO), h, delta)
-        # At most one unit of reward in a step, as a step on a sample never overshoots it.
+        # A step changes f by at most one unit of reward, as a step on a sample never overshoots it.
         move(net, context, ZERO, h, delta, good.amount / (1.0 + good.amount * norm))
 
 

@@ -1,7 +1,7 @@
 """Z = λI + GᵀG/m, the precision of a network's gradients: by its diagonal, or exactly.
 
-Of the diagonal, D = 1/diag(Z) is kept: it is read for every arm and written for one, and dividing costs ten
-products.
+For the diagonal, D = 1/diag(Z) is stored: it is read for every arm and written for one, and a division costs
+as much as ten products.
 
 The exact Z⁻¹ needs no p × p matrix. With K = λI + GGᵀ/m = LLᵀ and k = G g/√m, Woodbury's identity gives
 Z⁻¹g = (g − Gᵀ K⁻¹ k/√m)/λ and ‖g‖²_{Z⁻¹} = (‖g‖² − ‖L⁻¹k‖²)/λ. Inner products of gradients need
@@ -18,7 +18,7 @@ from rbmle.engine.compiled import inlined, kernel
 from rbmle.engine.layout import Factors, Net, Parameters, Rows
 from rbmle.engine.network import climb, descend, enter
 
-# Contexts that go through W_1 before they go through D: each of the two fits the first cache, both do not.
+# Contexts are multiplied with W_1 and then with D, so many at a time: either fits the first cache, both do not.
 TILE = 8
 
 Units = Float[np.ndarray, " width"]
@@ -29,9 +29,9 @@ Layers = Float[np.ndarray, "depth-1 width"]
 def spread(rows: Rows, i: int, D: Parameters, sums: Units) -> None:
     """Write Σ_k x_k² D_k over the rows D_k of W_1's part that context i of block 0 touches.
 
-    δ_1 is the same for every k, so rows can be summed before units, four of them in a pass. Only networks
-    of one block do so, whose arms come in thousands; elsewhere sums keep the order that published figures
-    were made with. Which of the two it is never depends on the other contexts of a call.
+    δ_1 is the same for every k, so rows can be summed before units, four in a pass. Only networks of one block
+    do so, which may have thousands of arms; elsewhere sums keep the order of published figures. The choice
+    does not depend on the other contexts of a call.
     """
     indices, values, first = rows.indices, rows.values, D.first
     width = sums.shape[0]

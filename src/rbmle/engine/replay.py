@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from rbmle.engine.compiled import call_scalar, in_order, inlined, kernel, part, prefetch
 from rbmle.engine.drift import Watch, notice, units_of
 from rbmle.engine.hashing import below, mix, normal, unit
-from rbmle.engine.layout import Arrivals, Fit, Net, Parameters, Past, Push, Rows, Walk
+from rbmle.engine.layout import Arrivals, Fit, Net, Parameters, Past, Push, Rows, TrainingWalk
 from rbmle.engine.network import TOLERANCE, UNTOUCHED, climb, descend, enter, move, settle
 from rbmle.engine.precision import add_gradient
 
@@ -25,9 +25,9 @@ Sizes = Int[np.ndarray, " 5"]
 def keep(
     past: Past, sizes: Sizes, rows: Rows, i: int, reward: float, slot: int, listed: int
 ) -> bool:
-    """Keep row i in a slot; return False, with nothing changed, where there is no room for it.
+    """Store row i in a slot; return False, without a change, if there is no room.
 
-    The first `listed` slots are those of the memory; the next one is for the newest alone.
+    The first `listed` slots are those of the memory; the next one is for the newest observation only.
     """
     is_listed = slot < listed
     length, block = rows.lengths[i], rows.blocks[i]
@@ -60,7 +60,7 @@ def keep(
 
 @in_order
 def _squared_length(rows: Rows, i: int) -> float:
-    """Return ‖x_i‖², summed in order: in vector registers its last bit would depend on where arrays lie."""
+    """Return ‖x_i‖², summed in order: vectorised, its last bit would depend on the alignment of arrays."""
     square = 0.0
     for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
         square += np.float64(rows.values[k]) * np.float64(rows.values[k])
@@ -94,12 +94,12 @@ def leave_block(past: Past, slot: int) -> None:
     past.member_counts[block] = last
 
 
-BEND = 2.0**-10  # the way over which b′ is differenced
+BEND = 2.0**-10  # the distance of the two points by which b″ is estimated
 TINY = 1e-300
 ATTEMPTS = 64  # with a share of 0.8, all fail once in 10⁴⁴
 AHEAD = 3  # steps between asking for a sample and using it
 LINE = 16  # indices or values in a cache line
-CACHED = 4096  # samples that are in a cache for the most part, and are not asked for
+CACHED = 4096  # as many samples are mostly in a cache, so they are not prefetched
 
 
 @inlined
@@ -125,14 +125,14 @@ def ascend(
     expect_reward = call_scalar(mean, f)
     bend = (call_scalar(mean, f + BEND) - expect_reward) / BEND  # b″(f)
     amount = rate * (reward - expect_reward) / (1.0 + rate * bend * norm)
-    # Where b′ is flat the denominator is no guard: f moves by 1 + |f| + |r| at most.
+    # Where b′ is flat, the denominator does not limit the step: let f move by at most 1 + |f| + |r|.
     reach = (1.0 + abs(f) + abs(reward)) / (norm + TINY)
     move(net, rows, i, h, delta, min(max(amount, -reach), reach))
 
 
 @part
 def pull(net: Net, log_keep: float) -> None:
-    """θ − θ₀ ← e^log_keep · (θ − θ₀): at once but for W_1, whose rows follow when they are touched."""
+    """θ − θ₀ ← e^log_keep · (θ − θ₀), at once except for W_1, whose rows follow when they are touched."""
     net.clock[0] += log_keep
     keep = net.theta.output.dtype.type(math.exp(log_keep))
     theta, start = net.theta, net.start
@@ -158,7 +158,7 @@ def is_kept(fit: Fit, serial: int) -> bool:
 
 @inlined
 def pick(serials: Int[np.ndarray, " n"], count: int, fit: Fit, bits: int) -> int:
-    """Return a random observation among those that are kept, or −1 if none is found."""
+    """Return a random observation of those that the learner sees, or −1 after too many attempts."""
     i = below(bits, count)
     for attempt in range(ATTEMPTS):
         if is_kept(fit, serials[i]):
@@ -169,7 +169,7 @@ def pick(serials: Int[np.ndarray, " n"], count: int, fit: Fit, bits: int) -> int
 
 @inlined
 def foresee(past: Past, drawn: Int[np.ndarray, " steps"], j: int) -> None:
-    """Ask the memory for what the next steps read: a long history is in no cache."""
+    """Prefetch what the next steps read, because a long history is not in a cache."""
     if j + 2 * AHEAD < drawn.shape[0]:
         i = max(drawn[j + 2 * AHEAD], 0)
         prefetch(past.rows.starts, i)
@@ -187,10 +187,10 @@ def foresee(past: Past, drawn: Int[np.ndarray, " steps"], j: int) -> None:
 
 @part
 def follow(net: Net, weight: float, mean: Parameters) -> None:
-    """Let a mean follow θ of a walk: mean ← mean + weight · (θ − mean); no row of W_1 owes a pull after it.
+    """Update an average: mean ← mean + weight · (θ − mean). Afterwards no row of W_1 owes a pull.
 
-    A row that no step has touched is at θ₀, and so is its mean: of thousands of arms, those that were never
-    played cost a glance at their ages.
+    A row that no step has touched is at θ₀, and so is its mean: arms that were never played cost one look at
+    their ages.
     """
     theta, start = net.theta, net.start.first
     w = theta.output.dtype.type(weight)
@@ -233,9 +233,9 @@ def replay(
 ) -> None:
     """Take J steps on ℓ_λ/n: the newest sample once, the others drawn with replacement.
 
-    The ridge's gradient is −(mλ/n)(θ − θ₀) in each step; its pulls are put off until they are worth it.
+    The ridge's gradient is −(mλ/n)(θ − θ₀) in each step; its pulls are applied several steps at a time.
     With noise, sample s has the reward r_s + noise · ε(key, s): one draw for a sample and a key.
-    With a share below 1, only the samples that are kept for its key are seen.
+    With a share below 1, only the samples that belong to the share of its key are seen.
     With `weight`, the average follows θ at the end; one call does both, because passing the arguments is slow.
     """
     rows, serials = past.rows, past.serials
@@ -278,7 +278,7 @@ def perturb(
     key: np.uint64,
     out: Float[np.ndarray, " n"],
 ) -> None:
-    """Write r_s + noise · ε(key, s), the rewards that `replay` sees."""
+    """Write r_s + noise · ε(key, s), the rewards by which `replay` trains."""
     for i in range(count):
         out[i] = rewards[i] + noise * normal(key, -1 - serials[i])
 
@@ -317,7 +317,7 @@ notice_one, expect_one = part(notice), part(expect_reward)
 @kernel
 def learn(
     net: Net,
-    walk: Walk,
+    walk: TrainingWalk,
     past: Past,
     sizes: Sizes,
     arrivals: Arrivals,
@@ -327,13 +327,12 @@ def learn(
     watch: Watch,
     forecasts: Float[np.ndarray, "n 3"],
 ) -> int:
-    """Keep each observation from `begin` on, fit to the history if it is to be, and add g² to Z.
+    """Store each observation from `begin` on, fit to the history if `is_fitted`, and add g² to Z.
 
-    If there is room for them, write what was expected before a reward was learned, and the units of rewards
-    after it.
+    If `forecasts` has rows, write the expected reward before it was learned, and the units of rewards after it.
 
-    Return where the history had no room, or n, or what comes after an observation that set off the
-    alarm. What training moves is the walk, which may be the network itself; see `replay`.
+    Return the place of an observation for which the history had no room, or the place after one that set off
+    the alarm, or n. Training moves the walk, which may be the network itself; see `replay`.
     """
     trained = Net(walk.theta, net.start, walk.ages, walk.clock, net.features, net.scale, net.biased)
     h = np.empty_like(net.theta.biases)

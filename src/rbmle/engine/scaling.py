@@ -1,8 +1,7 @@
-"""Features by what is known of them: numbers by a running mean and deviation, all by how often they came.
+"""Scale features: numbers by a running mean and deviation, and all features by how often they came.
 
-Of hashed features, what is read has NaN for an indicator, and a number as it came. Moments stand in a table by
-the hash of their name, with open addressing: a name is at the first place from its hash on that has it, or is
-free. Features that are known by their place have moments of their own.
+The values of hashed features are NaN for an indicator, and a number as it came. Their moments are in a hash
+table with open addressing, by the hash of the feature's name. Features known by place have an array of moments.
 """
 
 import math
@@ -15,11 +14,11 @@ from rbmle.engine.compiled import in_order, inlined, kernel, part
 
 COUNT, MEAN, VARIANCE = range(3)  # columns of the moments
 HORIZON = 10_000.0  # observations over which a scale that drifts is forgotten
-FULLEST = 0.75  # part of the table that is taken at most; names beyond it are not scaled
-CONSTANT = 1e-24  # of the squared mean: what varies less is rounding
+FULLEST = 0.75  # the largest load of the table; further names are not scaled
+CONSTANT = 1e-24  # of the squared mean; a smaller variance is rounding
 ENOUGH = 20.0  # times that a feature has to come for half of its squared weight
-OFTEN = 0.5  # share of the rows in which a number has to be there, not 0, to be centred
-FARTHEST = 4.0  # deviations, beyond which a number is cut off
+OFTEN = 0.5  # share of rows in which a number must not be 0, to be centred
+FARTHEST = 4.0  # deviations to which a number is clipped
 HALF = 0.5  # squared length of the constants of a row, and the mean one of the rest
 
 
@@ -42,8 +41,8 @@ def scaled_values(
     """Replace a number that came n times by √(n/(n + ENOUGH)) · arcsinh((x − mean)/deviation).
 
     An indicator has 1 for the arcsinh. The first group of a call is its context's, and the next
-    `sizes[call]` are its actions'. If it is learning, the features of a call are taken in before the call
-    is scaled, one call after the other: calls give the same bits together as one by one.
+    `sizes[call]` are its actions'. If it is learning, the features of each call update the statistics before
+    the call is scaled, so calls give the same bits together as one by one.
     """
     group = first = 0
     for size in sizes:
@@ -72,13 +71,13 @@ def _place(names: UInt64[np.ndarray, " places"], name: int) -> int:
 
 @inlined
 def _bucket(scales: Scales, name: int) -> int:
-    """Return where a feature is counted; two may be counted in one place."""
+    """Return the place of a feature's count, which features may share."""
     return np.int64(np.uint64(name) & np.uint64(len(scales.counts) - 1))
 
 
 @in_order
 def _take_in(scales: Scales, name: int, x: float) -> None:
-    """Count a feature, and let the moments of a number follow it: the mean of all, later of the last ones."""
+    """Count a feature, and update the moments of a number: over all values, later over the last ones."""
     bucket = _bucket(scales, name)
     scales.counts[bucket] = min(scales.counts[bucket] + np.float32(1), np.float32(HORIZON))
     if math.isnan(x):
@@ -100,7 +99,7 @@ def _take_in(scales: Scales, name: int, x: float) -> None:
 
 @in_order
 def _scale_number(scales: Scales, name: int, x: float) -> float:
-    """Return a feature as the network sees it; 0 if nothing tells a number from those before."""
+    """Return a feature as the network sees it; 0 for a number that has not varied."""
     if name == 0:
         return 1.0
     count = np.float64(scales.counts[_bucket(scales, name)])
@@ -118,10 +117,10 @@ def _scale_number(scales: Scales, name: int, x: float) -> float:
 
 @kernel
 def standardised_rows(rows: Rows, moments: Moments, is_learning: bool) -> Rows:
-    """Return rows of which each is standardised as if it had been seen beside those of the moments.
+    """Return standardised rows; the statistics of each are those of the moments and the row itself.
 
-    They have a constant as one feature more. If it is learning, the moments take in each row after it was
-    standardised. Rows that follow each other over the same entries stay so. See `_standardise`.
+    A constant is appended. If it is learning, each row updates the moments after it was standardised.
+    Consecutive rows over the same entries stay so. See `_standardise`.
     """
     n, features = len(rows.starts), len(moments.counts)
     starts, lengths = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -160,10 +159,9 @@ def _enlarge(array: np.ndarray, size: int) -> np.ndarray:
 
 @in_order
 def _usual(moments: Moments, usual: np.ndarray) -> tuple[int, float]:
-    """Put down the features that are not 0 after standardising where they were 0 before.
+    """Write the features whose standardised value is not 0 where they are 0: the centred ones.
 
-    Return their number, and the mean squared length of what is standardised, if all features of one more
-    row are 0.
+    Return their number, and the mean squared length of the standardised features after one more row of zeros.
     """
     rows, count, share = moments.rows[0] + 1.0, 0, 0.0
     for j in range(len(moments.counts)):
@@ -179,13 +177,13 @@ def _usual(moments: Moments, usual: np.ndarray) -> tuple[int, float]:
 
 @inlined
 def _is_centred(often: float, mean: float, variance: float) -> bool:
-    """Return whether a number is centred: it is there often, and not always the same."""
+    """Return whether a number is centred: it is often not 0, and not always the same."""
     return often >= OFTEN and variance > CONSTANT * mean * mean
 
 
 @inlined
 def _with(moments: Moments, j: int, x: float) -> tuple[float, float, float]:
-    """Return the count, mean and variance of a feature with one value more, which is not 0."""
+    """Return the count, mean and variance of a feature after one more value, which is not 0."""
     count = moments.counts[j] + 1.0
     change = x - moments.means[j]
     mean = moments.means[j] + change / count
@@ -194,7 +192,7 @@ def _with(moments: Moments, j: int, x: float) -> tuple[float, float, float]:
 
 @in_order
 def _see(entries: tuple[np.ndarray, np.ndarray], moments: Moments) -> None:
-    """Take in a row."""
+    """Update the moments by a row."""
     indices, values = entries
     moments.rows[0] += 1.0
     for k in range(len(indices)):
@@ -218,10 +216,10 @@ def _standardise(
 
     - A constant, the same in all rows, is its sign; constants, with the added one, together have the squared
       length ½.
-    - A number that is there in half of the rows or more is (x − mean)/deviation, over all rows.
-    - Others are x/√(mean of x²), over the rows in which they are there: 0 stays 0, and a flag is its sign.
+    - A number that is not 0 in half of the rows or more is (x − mean)/deviation, over all rows.
+    - Others are x/√(mean of x²), over the rows in which they are not 0: 0 stays 0, and a flag is its sign.
 
-    The last two are cut off at `FARTHEST`, and scaled together so that their mean squared length is ½.
+    The last two are clipped at `FARTHEST`, and scaled together so that their mean squared length is ½.
     """
     at, xs = entries
     rows, constants = moments.rows[0] + 1.0, 1
@@ -269,12 +267,11 @@ def _standardise(
 
 @inlined
 def _centre(x: float, often: float, mean: float, variance: float) -> float:
-    """Return how many deviations a number is from its mean, the rows in which it is 0 included."""
+    """Return how many deviations a number is from its mean, over all rows including zeros."""
     deviation = math.sqrt(often * (variance + (1.0 - often) * mean * mean))
     return _cut((x - often * mean) / deviation)
 
 
 @inlined
 def _cut(z: float) -> float:
-    """Return a number of deviations, but not more than are told apart."""
     return min(max(z, -FARTHEST), FARTHEST)

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rbmle.core.errors import SettingError
 from rbmle.experiments.code import own_code
-from rbmle.experiments.store import Heartbeat, Store, is_other, left_out, rounds_in_play
+from rbmle.experiments.store import Store, TrialProgress, is_other, left_out, rounds_in_play
 from rbmle.experiments.trial import Run, Trial, TrialError, play
 
 
@@ -28,13 +28,13 @@ class Executor(Protocol):
 
 
 def finish(trial: Trial, store: Store) -> Run:
-    """Play a trial, and store its run; what an executor does somewhere else."""
-    heartbeat = Heartbeat.of(trial, store)
+    """Play a trial, and store its run; executors call it in their processes."""
+    progress = TrialProgress.of(trial, store)
     try:
-        run = play_or_explain(trial, heartbeat.beat)
+        run = play_or_explain(trial, progress.beat)
         store.put(run)
     finally:
-        heartbeat.stop()
+        progress.stop()
     return run
 
 
@@ -51,7 +51,7 @@ def play_or_explain(trial: Trial, report: Callable[[int, float], None] | None = 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serial:
-    """The executor that the others are held against."""
+    """One trial after the other in this process: the reference for other executors."""
 
     def map(self, trials: Sequence[Trial], store: Store) -> Iterator[Run]:
         for trial in trials:

@@ -92,16 +92,16 @@ STALE_SECONDS = 60.0  # after which a beat is one of a process that has died
 
 
 @dataclass(slots=True, kw_only=True)
-class Heartbeat:
+class TrialProgress:
     """The file of one trial that is being played."""
 
     path: Path
     last: float = 0.0
 
     @staticmethod
-    def of(trial: Trial, store: Store) -> "Heartbeat":
+    def of(trial: Trial, store: Store) -> "TrialProgress":
         store.folder.mkdir(parents=True, exist_ok=True)
-        return Heartbeat(path=store.folder / f".{trial.id}{BEAT_ENDING}")
+        return TrialProgress(path=store.folder / f".{trial.id}{BEAT_ENDING}")
 
     def beat(self, rounds: int, regret: float) -> None:
         """Tell how many rounds were played, at most twice a second."""

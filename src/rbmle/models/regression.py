@@ -19,7 +19,17 @@ from rbmle.engine.compiled import scalar
 from rbmle.engine.drift import Watch, notice
 from rbmle.engine.exponential_family import expectations
 from rbmle.engine.full_batch import full_batch
-from rbmle.engine.layout import Arrivals, Bias, Fit, Net, Parameters, Push, Rows, Samples, Walk
+from rbmle.engine.layout import (
+    Arrivals,
+    Bias,
+    Fit,
+    Net,
+    Parameters,
+    Push,
+    Rows,
+    Samples,
+    TrainingWalk,
+)
 from rbmle.engine.network import UNTOUCHED
 from rbmle.engine.replay import expect_reward, learn, perturb, replay, select_share
 from rbmle.likelihoods import Gaussian, Likelihood, rewards_of
@@ -33,7 +43,7 @@ class RegressionState:
     """A network, the training walk that it averages, and the observations it was fitted to."""
 
     net: Net
-    walk: Walk
+    walk: TrainingWalk
     history: History
     watch: Watch = field(default_factory=fresh_watch)
 
@@ -56,7 +66,7 @@ class AroundRegressionState:
         return self.regression.round
 
 
-def restart_net(net: Net, walk: Walk) -> None:
+def restart_net(net: Net, walk: TrainingWalk) -> None:
     """Bring a network and its walk back to θ₀."""
     for moved in (net, walk):
         for part, start in zip(moved.theta, net.start, strict=True):
@@ -81,25 +91,25 @@ def settle(net: Net) -> Net:
     return copy
 
 
-def no_walk(net: Net) -> Walk:
+def no_walk(net: Net) -> TrainingWalk:
     """Return the empty walk of a network that keeps no average."""
-    return Walk(Parameters(*(part[:0] for part in net.theta)), net.ages[:0], net.clock[:0])
+    return TrainingWalk(Parameters(*(part[:0] for part in net.theta)), net.ages[:0], net.clock[:0])
 
 
-def walk_from(net: Net) -> Walk:
+def walk_from(net: Net) -> TrainingWalk:
     """Return a walk from the start of a network that is at θ₀."""
     theta = Parameters(*(part.copy() for part in net.theta))
-    return Walk(theta, np.full_like(net.ages, UNTOUCHED), np.zeros(2))
+    return TrainingWalk(theta, np.full_like(net.ages, UNTOUCHED), np.zeros(2))
 
 
-def grow_walk(walk: Walk, net: Net) -> Walk:
+def grow_walk(walk: TrainingWalk, net: Net) -> TrainingWalk:
     """Return a walk with the new blocks of its network, at their start."""
     if len(walk.ages) == 0:
         return walk
     new = net.start.first[len(walk.ages) :]
     theta = walk.theta._replace(first=np.concatenate([walk.theta.first, new]))
     ages = np.concatenate([walk.ages, np.full(len(new), UNTOUCHED)])
-    return Walk(theta, ages, walk.clock)
+    return TrainingWalk(theta, ages, walk.clock)
 
 
 POINTS = 16  # of the walk in an average
@@ -126,7 +136,7 @@ class Replay(Settings):
                 f"`average` must be between 0 and 1, got {self.average}; it is a share of the rounds"
             )
 
-    def walk(self, net: Net) -> Walk:
+    def walk(self, net: Net) -> TrainingWalk:
         """Return a walk that starts at a network, or an empty one if θ̂ is not an average."""
         return no_walk(net) if self.average == 0 else walk_from(net)
 
@@ -154,10 +164,10 @@ class Replay(Settings):
         rows, is_fitted = batch.contexts.rows, batch.is_fitted
         return Arrivals(rows, batch.rewards, slots, memory.listed, is_fitted, keys, weights)
 
-    def trained_part(self, state: RegressionState) -> Walk:
+    def trained_part(self, state: RegressionState) -> TrainingWalk:
         """Return what training moves: the walk, or the network itself."""
         net = state.net
-        return Walk(net.theta, net.ages, net.clock) if self.average == 0 else state.walk
+        return TrainingWalk(net.theta, net.ages, net.clock) if self.average == 0 else state.walk
 
     def _weight(self, count: int, seen: int) -> float:
         """Return the weight of the walk's newest point in θ̂, which has POINTS in a window of rounds.
@@ -188,7 +198,7 @@ class FullBatch(Settings):
         if self.objective not in ("mean", "sum"):
             raise SettingError(f"`objective` must be 'mean' or 'sum', got {self.objective!r}")
 
-    def walk(self, net: Net) -> Walk:
+    def walk(self, net: Net) -> TrainingWalk:
         """Return an empty walk: θ̂ is the last point."""
         return no_walk(net)
 

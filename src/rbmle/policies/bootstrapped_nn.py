@@ -10,7 +10,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.randomness import key
 from rbmle.core.types import Batch, Contexts, Indices, Probabilities
 from rbmle.engine.drift import Watch, notice
-from rbmle.engine.layout import Net, Walk
+from rbmle.engine.layout import Net, TrainingWalk
 from rbmle.models.drift import complete, count_observed, fresh_watch
 from rbmle.models.history import History
 from rbmle.models.regression import (
@@ -31,7 +31,7 @@ class EnsembleState:
     """The networks, their walks, the key of each one's share, and the history they share."""
 
     nets: list[Net]
-    walks: list[Walk]
+    walks: list[TrainingWalk]
     keys: UInt64[np.ndarray, " networks"]
     history: History
     watch: Watch = field(default_factory=fresh_watch)

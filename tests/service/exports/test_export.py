@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from rbmle.core.errors import SettingError
 from rbmle.evaluation.logs import format_of
 from rbmle.evaluation.results import LogFileError
 from rbmle.service.exports.export import SUFFIXES, Exported, export
