@@ -17,8 +17,8 @@ State = TypeVar("State")
 class Walk:
     """A walk through an MDP, with its regret Σ_t J* + h(s_t) − R(s_t, a_t) − Σ_j P(j | s_t, a_t) h(j).
 
-    Optimal actions add 0. Its mean is that of J* · t − Σ R(s_t, a_t), up to the span of h; the noise of
-    chance is left out. All randomness is a function of the seed and of how many steps were taken.
+    Optimal actions add 0. Its mean is that of J* · t − Σ R(s_t, a_t), up to the span of h, without the noise of
+    transitions. All randomness is a function of the seed and the number of steps taken.
     """
 
     mdp: MDP

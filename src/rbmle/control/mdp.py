@@ -101,7 +101,7 @@ def value_iteration(mdp: MDP, tolerance: float = 1e-10) -> Solution:
     """Return a greedy policy, with its optimal gain within the tolerance."""
     h, policy = np.zeros(mdp.states), np.zeros(mdp.states, np.int64)
     slack = np.zeros_like(mdp.rewards)
-    # Copies, since kernels would be compiled once more for arrays that are read-only.
+    # Copies, because numba would compile the kernel again for read-only arrays.
     P, R = mdp.transitions.copy(), mdp.rewards.copy()
     gain, error = iterate(KNOWN, P, R, slack, tolerance, MOST_ITERATIONS, h, policy)
     if error > tolerance:
@@ -133,7 +133,7 @@ def evaluate(mdp: MDP, policy: Int[np.ndarray, " states"]) -> Solution:
     places = np.arange(mdp.states)
     P, r = mdp.transitions[places, policy], mdp.rewards[places, policy]
     A = np.eye(mdp.states) - P
-    A[:, 0] = 1.0  # J takes the place of h(0)
+    A[:, 0] = 1.0  # J replaces h(0), which is 0
     if np.linalg.cond(A) > WORST_CONDITION:
         raise ValueError(
             f"the policy {policy.tolist()} has more than one recurrent class, so its average reward "

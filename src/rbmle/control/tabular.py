@@ -21,7 +21,7 @@ from rbmle.core.randomness import Purpose
 from rbmle.engine.markov import DISTANCE, DIVERGENCE, KNOWN, LIKELIHOOD, follow, iterate
 from rbmle.policies.schedules import Logarithm, Schedule
 
-MOST_ITERATIONS = 20_000  # of a plan; a plan that is not finished is followed all the same
+MOST_ITERATIONS = 20_000  # of a plan; an unfinished plan is followed nevertheless
 PRECISION = 1e-6  # of the gain of a plan, in units of the range of rewards
 NEVER = np.iinfo(np.int64).max
 
@@ -141,7 +141,7 @@ def plan(
     slack: Float[np.ndarray, "states actions"],
     precision: float = PRECISION,
 ) -> None:
-    """Begin an epoch: plan by value iteration of a kind, starting from the values of the last plan."""
+    """Begin an epoch: plan by value iteration of this kind, starting from the values of the last plan."""
     R = state.rewards
     tolerance = precision * float(np.ptp(R))
     gain, _ = iterate(kind, p, R, slack, tolerance, MOST_ITERATIONS, state.values, state.policy)

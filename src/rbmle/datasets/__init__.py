@@ -1,4 +1,4 @@
-"""Labelled data: published datasets, two collections of them, digits, and files of the user's own."""
+"""Labelled data: published datasets, two collections of them, digits, and a user's own files."""
 
 from rbmle.datasets.catalog import DATASETS, Dataset, DatasetError, Source, Table
 from rbmle.datasets.load import COLLECTIONS, digits, is_collected, load

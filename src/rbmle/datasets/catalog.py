@@ -1,4 +1,4 @@
-"""What a dataset is, and the datasets that are known by name: the six of the paper, and digits."""
+"""Types for datasets, and the datasets that are known by name: the six of the paper, and digits."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class DatasetError(RBMLEError, ValueError):
 
 
 def first_line(error: Exception) -> str:
-    """Return what kind of error it is, and the first line it says."""
+    """Return the class of an error, and the first line of its message."""
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
@@ -39,7 +39,7 @@ def sha256(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReading:
-    """How a file was read, and what became of its columns."""
+    """How a file was read, and how its columns were used."""
 
     file: str
     rows: int
@@ -49,7 +49,7 @@ class FileReading:
     dropped: tuple[str, ...] = ()  # by the user
     ids: tuple[tuple[str, str], ...] = ()  # left out by the reader, and why
     dates: tuple[str, ...] = ()
-    suspects: tuple[str, ...] = ()  # kept, though they are called ids
+    suspects: tuple[str, ...] = ()  # used as features, though they are named like ids
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class FileReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A published dataset: its shape, its checksum, and whom to thank."""
+    """A published dataset: its shape, its checksum, and how to cite it."""
 
     name: str
     label: str = ""  # in tables; its name if empty
@@ -97,7 +97,7 @@ class Source:
     licence: str
     citation: str
     doi: str
-    openml_id: int | None  # None: not there, or not the same rows
+    openml_id: int | None  # None: OpenML does not have it, or has other rows
     openml_version: int | None
     shipped: bool  # is it part of this package or of one it needs?
 
@@ -112,7 +112,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Raw rows, as they stand in a file; labels are 0 … K − 1 and classes their names."""
+    """The raw rows of a file; labels are 0 … K − 1, and classes are their names."""
 
     name: str
     frame: "pd.DataFrame" = field(repr=False)
@@ -137,7 +137,6 @@ class Dataset:
     classes: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Count the classes, once: a run asks in every round."""
         object.__setattr__(self, "classes", int(self.labels.max()) + 1)
 
 

@@ -1,4 +1,4 @@
-"""Columns of a table: numbers, categories, class labels, dates, and ids that are no features."""
+"""Columns of a table: numbers, categories, class labels, dates, and ids, which are not features."""
 
 import re
 from collections.abc import Sequence
@@ -61,7 +61,6 @@ def encode(target: "pd.Series") -> tuple[Int[np.ndarray, " rows"], tuple[str, ..
 
 
 def _class_name(value: object) -> str:
-    """Return a class as text; 1.0 is the class 1."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -71,10 +70,10 @@ CAMEL = re.compile(r"[a-z]I[dD]$")  # userId, userID
 
 
 def id_reason(column: "pd.Series") -> str | None:
-    """Return why a column is taken for an id; None if it is not.
+    """Return why a column is considered an id; None if it is not.
 
-    Texts that all differ are ids; integers that all differ are if they have no gaps, as row
-    numbers have none, or if the column is called one.
+    Texts that all differ are ids. Integers that all differ are ids if they have no gaps, as row numbers, or if
+    the name of the column says so.
     """
     known = column.dropna()
     if len(known) < FEWEST_ROWS or not known.is_unique:
@@ -90,7 +89,7 @@ def id_reason(column: "pd.Series") -> str | None:
 
 
 def is_called_id(name: str) -> bool:
-    """Say whether a name is one that ids have: `id`, `user_id`, `userId`."""
+    """Return whether a name is that of an id: `id`, `user_id`, `userId`."""
     return bool(NAMED.search(name) or CAMEL.search(name))
 
 

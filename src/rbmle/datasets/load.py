@@ -36,7 +36,6 @@ SHIPPED = Path(__file__).parent / "files"
 
 
 def fetch_openml(**request: Any) -> Any:
-    """Return what scikit-learn fetches."""
     import sklearn.datasets  # it takes a second to import
 
     return sklearn.datasets.fetch_openml(**request)
@@ -45,10 +44,7 @@ def fetch_openml(**request: Any) -> Any:
 def find_file(
     source: Source, data_dir: Path | None, *, fetch: Callable[..., Any] = fetch_openml
 ) -> Path:
-    """Return the first file there is, its checksum tested; download it if there is none.
-
-    `fetch` stands in for scikit-learn's `fetch_openml`.
-    """
+    """Return the file of a dataset after checking its checksum; download it if there is none."""
     if source.file is None:
         raise DatasetError(
             f"{source.name} has no file, as it comes with scikit-learn; call load({source.name!r}) instead"
@@ -63,13 +59,11 @@ def find_file(
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads of this user; it need not exist."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "rbmle" / "datasets"
 
 
 def check_folder(data_dir: Path | None, file: str) -> None:
-    """Raise if the folder that should have a file does not exist."""
     if data_dir is not None and not data_dir.is_dir():
         raise DatasetError(
             f"the data folder {str(data_dir)!r} does not exist or is not a folder; create it, or give "
@@ -78,7 +72,6 @@ def check_folder(data_dir: Path | None, file: str) -> None:
 
 
 def check_digest(path: Path, expected: str) -> Path:
-    """Return the path, or raise if the file has another checksum."""
     if (digest := sha256(path)) != expected:
         raise DatasetError(
             f"{str(path)!r} has the sha256 {digest[:12]}…; expected {expected[:12]}…; "
@@ -90,7 +83,7 @@ def check_digest(path: Path, expected: str) -> Path:
 def download(source: Source, folder: Path, *, fetch: Callable[..., Any] = fetch_openml) -> Path:
     """Fetch a dataset, check its shape and classes, and write it with its checksum beside it.
 
-    What OpenML sends differs from our file byte by byte, so it has another checksum.
+    The file that OpenML sends has other bytes than ours, and so another checksum.
     """
     assert source.file is not None
     try:
@@ -121,7 +114,7 @@ def arrange_columns(features: "pd.DataFrame", target: "pd.Series") -> "pd.DataFr
 
 
 def compact_column(column: "pd.Series") -> "pd.Series":
-    """Return a column of whole numbers in as few bytes as they need; others as they are."""
+    """Return a column of whole numbers in the smallest integer type; others as they are."""
     import pandas as pd
 
     if column.dtype.name == "category":
@@ -175,7 +168,7 @@ def _shape(rows: int, features: int, counts: tuple[int, ...]) -> str:
 
 
 def from_openml(number: str, *, fetch: Callable[..., Any] = fetch_openml) -> "pd.DataFrame":
-    """Return features and the column `target`; `fetch` stands in for `fetch_openml`."""
+    """Download features and the column `target` from OpenML."""
     try:
         bunch = fetch(data_id=int(number), as_frame=True, parser="auto")
     except (OSError, HTTPException, ValueError) as error:
@@ -198,14 +191,13 @@ def from_openml(number: str, *, fetch: Callable[..., Any] = fetch_openml) -> "pd
 
 
 def fetch_pmlb(name: str) -> Any:
-    """Return what the package `pmlb` downloads."""
     import pmlb
 
     return pmlb.fetch_data(name)
 
 
 def from_pmlb(name: str, *, fetch: Callable[[str], Any] = fetch_pmlb) -> "pd.DataFrame":
-    """Return features and the column `target`; `fetch` stands in for the package."""
+    """Download features and the column `target` with the package `pmlb`."""
     folder = (
         f"put the file pmlb/{name}.parquet into a folder DIR, and give --data-dir DIR or set "
         "RBMLE_DATA=DIR"
@@ -229,10 +221,10 @@ TARGET = "target"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """Where the datasets of a collection come from."""
+    """A collection of datasets that can be downloaded by name."""
 
     prefix: str  # of a dataset's name, before a colon; its files are in a folder of this name
-    names: str  # what the names of its datasets look like, as a regular expression
+    names: str  # regular expression for the names of its datasets
     example: str
     fetch: Callable[[str], "pd.DataFrame"]  # features and the column `target`, by name
 
@@ -247,13 +239,12 @@ COLLECTIONS: dict[str, Collection] = {
 
 
 def is_collected(name: str) -> bool:
-    """Say whether a name is that of a dataset in a collection."""
     prefix, colon, _ = name.partition(":")
     return bool(colon) and prefix in COLLECTIONS
 
 
 def read_collected(name: str, data_dir: Path | None) -> Table:
-    """Return the raw rows of a dataset in a collection: the first file there is, else a download."""
+    """Return the raw rows of a dataset in a collection, from a file if there is one, else a download."""
     prefix, _, item = name.partition(":")
     collection = COLLECTIONS[prefix]
     if not re.fullmatch(collection.names, item):
@@ -268,7 +259,7 @@ def read_collected(name: str, data_dir: Path | None) -> Table:
 
 
 def _find_or_fetch(collection: Collection, item: str, file: str, data_dir: Path | None) -> Path:
-    """Return where the file of a dataset is; it is fetched into the cache if it is nowhere."""
+    """Return the path of a dataset's file; download it into the cache if there is none."""
     if data_dir is not None and (path := data_dir / file).is_file():
         return path
     path = cache_folder() / file
@@ -290,7 +281,7 @@ def load(
 
     Columns in `drop` are left out of a user's file.
     Without `data_dir`, the environment variable RBMLE_DATA may name the folder of files.
-    The last two are kept: many trials in one process load once, and share read-only arrays.
+    The last two datasets are cached, so that trials in one process share read-only arrays.
     """
     if data_dir is None and (folder := os.environ.get("RBMLE_DATA")):
         data_dir = Path(folder)
@@ -306,13 +297,13 @@ def _load(
     data_dir: Path | None,
     here: str,
 ) -> Dataset:
-    """Return a dataset; a relative path means another file in another folder, hence `here`."""
+    """Return a dataset; `here` is part of the cache key, because relative paths depend on it."""
     if preprocessing not in PREPROCESSINGS:
         raise DatasetError(no_such("preprocessing", preprocessing, PREPROCESSINGS))
     if find_spec("pandas") is None:
         raise DatasetError("datasets need pandas; run pip install 'rbmle[experiments]'")
     dataset = preprocess(_table(name, target, drop, data_dir), preprocessing)
-    dataset.X.flags.writeable = False  # nobody changes what others share
+    dataset.X.flags.writeable = False  # trials share it
     dataset.labels.flags.writeable = False
     return dataset
 
@@ -322,8 +313,8 @@ def _table(name: str, target: str | None, drop: tuple[str, ...], data_dir: Path 
         if target is not None or drop:
             what = "a target" if target is not None else "columns to drop"
             raise DatasetError(
-                f"{name} is a dataset of the registry, and {what} can be given for a file of your own "
-                "only; leave that out"
+                f"{name} is a published dataset, and {what} can be given only for a file of your own; leave "
+                "that out"
             )
         if is_collected(name):
             return read_collected(name, data_dir)
@@ -343,7 +334,6 @@ def _table(name: str, target: str | None, drop: tuple[str, ...], data_dir: Path 
 
 
 def _read_registered(source: Source, data_dir: Path | None) -> Table:
-    """Return the raw rows of a dataset of the registry, wherever its file is."""
     import pandas as pd
 
     path = find_file(source, data_dir)
@@ -353,7 +343,6 @@ def _read_registered(source: Source, data_dir: Path | None) -> Table:
 
 
 def digits_table() -> Table:
-    """Return the pixels, 0 … 16."""
     from sklearn.datasets import load_digits  # it takes a second to import
 
     pixels, labels = load_digits(return_X_y=True, as_frame=True)

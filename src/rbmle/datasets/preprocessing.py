@@ -1,4 +1,4 @@
-"""From a raw table to the numbers a policy sees, by a named method."""
+"""Turn a raw table into the numbers that a policy sees, by a named method."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 NORMAL_IQR = 1.349  # between the quartiles of a normal distribution with standard deviation 1
 BOUND = 3.0  # standard deviations
-MAX_CATEGORIES = 1000  # of a column; more are names or keys, which say nothing of the next row
+MAX_CATEGORIES = 1000  # of a column; more are names or keys, which do not generalise
 ALL = slice(None)
 
 Places = Int[np.ndarray, " rows"] | slice
 
 
 class ColumnEncoder(Protocol):
-    """A column of a table. How many numbers it becomes does not depend on the rows that were seen."""
+    """Encodes a column; how many numbers it becomes does not depend on the rows that were seen."""
 
     def encode(self, rows: Places, seen: Places) -> Shaped[np.ndarray, "rows _"]:
-        """Return the numbers of some rows, by the statistics of those that were seen."""
+        """Return the numbers of some rows, by the statistics of the `seen` rows."""
 
 
 def encoder(column: "pd.Series") -> ColumnEncoder:
-    """Return the encoder that a column's kind asks for."""
+    """Return the encoder for the kind of a column."""
     if is_numeric(column):
         return Numeric(values=numbers(column))
     places, categories = codes(column)
@@ -54,7 +54,6 @@ class OneHot:
     categories: int
 
     def encode(self, rows: Places, seen: Places) -> Bool[np.ndarray, "rows categories+1"]:
-        """Return which category each row has; nothing is learned from others."""
         return self.places[rows, None] == np.array([*range(self.categories), -1])
 
 
@@ -76,7 +75,7 @@ class Numeric:
 
     @cached_property
     def peak(self) -> float:
-        """Return the largest size of a number; divided by it, nothing overflows."""
+        """The largest absolute value; divided by it, nothing overflows."""
         return max(abs(float(self.known.min())), abs(float(self.known.max()))) or 1.0
 
     @cached_property
@@ -84,7 +83,7 @@ class Numeric:
         return bool(np.all((self.known == 0) | (self.known == 1)))
 
     def encode(self, rows: Places, seen: Places) -> Shaped[np.ndarray, "rows _"]:
-        """Return value and rank among the numbers that were seen."""
+        """Return each value and its rank among the numbers that were seen."""
         values = self.values[rows]
         if self.missing is None:
             return self._both(values, self.values[seen])
@@ -139,9 +138,9 @@ BRIGHTEST = 255
 
 
 def is_image(frame: "pd.DataFrame") -> bool:
-    """Say whether all columns are pixels: 64 or more integers in 0 … 255 that share one scale.
+    """Return whether all columns are pixels: 64 or more integers in 0 … 255 that share one scale.
 
-    They do if at least half of the columns that vary reach half of the largest value.
+    They share it if at least half of the columns that vary reach half of the largest value.
     """
     if frame.shape[1] < FEWEST_PIXELS or any(kind.kind not in "iu" for kind in frame.dtypes):
         return False
@@ -158,7 +157,7 @@ IMAGE_LENGTH = 2.0
 
 
 def standard(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
-    """Return pixels or columns as numbers of like size."""
+    """Return pixels or columns as numbers of similar size."""
     X = pixels(frame) if is_image(frame) else columns(frame)
     if X.shape[1] == 1:
         raise DatasetError(
@@ -169,7 +168,7 @@ def standard(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
 
 
 def pixels(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
-    """Return the pixels that vary, each image brought to length 2, and a constant."""
+    """Return the pixels that vary, with each image scaled to length 2, and a constant."""
     values = frame.to_numpy()
     X = values[:, varies(values)].astype(np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
@@ -177,7 +176,7 @@ def pixels(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
 
 
 def columns(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
-    """Return the columns side by side, each as what its kind asks for, and a constant.
+    """Return the columns side by side, each encoded by its kind, and a constant.
 
     Rows have mean squared length 1, half of which is the constant.
     """
@@ -189,13 +188,13 @@ def columns(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
 def side_by_side(
     encoders: Sequence[ColumnEncoder], count: int, rows: Places, seen: Places
 ) -> Float32[np.ndarray, "rows columns"]:
-    """Return all columns of some rows, `count` of them, by what the rows show that were seen."""
+    """Return all columns of `count` rows, encoded by the statistics of the `seen` rows."""
     blocks = [column_encoder.encode(rows, seen) for column_encoder in encoders]
     return np.concatenate([np.empty((count, 0), np.float32), *blocks], axis=1, dtype=np.float32)
 
 
 def scale_of(X: Float32[np.ndarray, "rows columns"]) -> np.float64:
-    """Return what brings rows to a mean squared length of ½; the product is in double precision."""
+    """Return the factor that gives rows a mean squared length of ½."""
     squares = np.einsum("ij,ij->i", X, X).mean(dtype=np.float64)
     return (2 * squares) ** -0.5 if squares else np.float64(0)
 
@@ -220,10 +219,10 @@ def with_constant(
 def online(
     frame: "pd.DataFrame", order: Int[np.ndarray, " rows"]
 ) -> Float32[np.ndarray, "rows features"]:
-    """Return what `standard` would if it were fitted to the rows that came so far, in the table's order.
+    """Return rows as `standard` would, if it were fitted only to the rows that came before, in this order.
 
-    It is fitted again whenever their number doubles. Known beforehand are the columns that vary, their kinds
-    and their categories: how many features there are, not how large they are. Of pixels nothing is fitted.
+    It is fitted again whenever their number doubles. The columns that vary, their kinds and their categories
+    are known beforehand: they determine how many features there are. Pixels need no fit.
     """
     if is_image(frame):
         return pixels(frame)
@@ -280,21 +279,21 @@ def unit_rows(X: Float[np.ndarray, "rows features"]) -> Float[np.ndarray, "rows 
     return X / np.where(lengths == 0, 1.0, lengths)
 
 
-def paired(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
+def paired_rows(frame: "pd.DataFrame") -> Float32[np.ndarray, "rows features"]:
     """Return (x, x)/√2 for each row x of `paper`: with the paired start, f(x; θ₀) = 0."""
     X = paper(frame) / np.float32(2**0.5)
     return np.concatenate([X, X], axis=1)
 
 
 ONLINE = "online"
-_METHODS = {"standard": standard, ONLINE: standard, "paper": paper, "paired": paired}
+_METHODS = {"standard": standard, ONLINE: standard, "paper": paper, "paired": paired_rows}
 PREPROCESSINGS = tuple(_METHODS)
 
 
 def preprocess(table: Table, method: str) -> Dataset:
     """Return the table as single-precision rows; labels stay as they are.
 
-    `online` is fitted as rows come, so that the table stays at hand; X shows how many features there are.
+    `online` is fitted as rows come, so the table is kept; X then only shows how many features there are.
     """
     if method not in _METHODS:
         raise DatasetError(no_such("preprocessing", method, PREPROCESSINGS))

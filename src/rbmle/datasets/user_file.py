@@ -37,12 +37,10 @@ EXPECTED = ".csv, .tsv or .txt (also compressed: .gz, .bz2, .xz, .zst, .zip), or
 
 
 def is_text(path: Path) -> bool:
-    """Say whether a name is that of a file of text, compressed or not."""
     return _plain(path).suffix.lower() in TEXT
 
 
 def is_table(path: Path) -> bool:
-    """Say whether a name is that of a file that can be read."""
     return is_text(path) or path.suffix.lower() == PARQUET
 
 
@@ -61,7 +59,7 @@ DAMAGED = (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOF
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
-    """Yield the text of a file; what goes wrong while it is read becomes a DatasetError."""
+    """Yield the text of a file; errors while it is read become a DatasetError."""
     try:
         with _open_bytes(path) as file, io.TextIOWrapper(file, ENCODING, newline="") as text:
             yield text
@@ -82,7 +80,7 @@ def open_text(path: Path) -> Iterator[TextIO]:
 
 
 def _open_bytes(path: Path) -> IO[bytes]:
-    """Return the content of a file, unpacked as its ending says."""
+    """Open a file, decompressing it by its suffix."""
     match path.suffix.lower():
         case ".gz":
             return cast(IO[bytes], gzip.open(path))
@@ -107,7 +105,7 @@ def _only_member(path: Path) -> IO[bytes]:
     return archive.open(names[0])
 
 
-SAMPLE = 65_536  # characters in which separators and decimal commas are looked for
+SAMPLE = 65_536  # characters in which separators and decimal commas are detected
 POINTS = re.compile(r"\d\.\d")
 
 
@@ -120,7 +118,7 @@ class TextDialect:
 
 
 def read_csv(path: Path, target: str) -> "tuple[pd.DataFrame, TextDialect]":
-    """Return the rows of a text file with a header, and the dialect that was found in it."""
+    """Return the rows of a text file with a header, and its dialect."""
     import pandas as pd
 
     dialect = _dialect(path, target)
@@ -151,10 +149,8 @@ def read_csv(path: Path, target: str) -> "tuple[pd.DataFrame, TextDialect]":
             "many fields as the header; correct that line"
         ) from error
     if frame.isna().to_numpy().any():
-        try:
-            _refuse_short_rows(
-                path, dialect
-            )  # pandas fills them with missing values, and says nothing
+        try:  # pandas silently fills short rows with missing values
+            _refuse_short_rows(path, dialect)
         except csv.Error as error:
             raise DatasetError(
                 f"{str(path)!r} is not a well-formed table ({error}); check its quotes"
@@ -163,7 +159,7 @@ def read_csv(path: Path, target: str) -> "tuple[pd.DataFrame, TextDialect]":
 
 
 def _dialect(path: Path, target: str) -> TextDialect:
-    """Return the separator by which the header has the target, or else the most columns."""
+    """Detect the dialect: the separator with which the header has the target, or else the most columns."""
     with open_text(path) as text:
         sample = text.read(SAMPLE)
 
@@ -198,7 +194,6 @@ def _refuse_short_rows(path: Path, dialect: TextDialect) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of a message, without pandas' preamble."""
     return str(error).removeprefix("Error tokenizing data. C error: ").strip().splitlines()[0]
 
 
@@ -216,7 +211,7 @@ PROPENSITIES = (
 
 
 def refuse_bandit_log(path: Path, names: Iterable[str]) -> None:
-    """Raise if a file's columns are those of a log: an arm, and its reward or its propensity."""
+    """Raise DatasetError if a file's columns are those of a log: an arm, and its reward or propensity."""
     names = list(names)
     arms, rewards, chances = (
         [name for name in names if name.lower() in known] for known in (ARMS, REWARDS, PROPENSITIES)
@@ -225,10 +220,10 @@ def refuse_bandit_log(path: Path, names: Iterable[str]) -> None:
         return
     known = [*arms, *rewards, *chances]
     raise DatasetError(
-        f"{str(path)!r} looks like the log of a bandit (columns {', '.join(known)}): its rows tell the "
+        f"{str(path)!r} looks like the log of a bandit (columns {', '.join(known)}): its rows have the "
         "reward of the arm that was played, while an experiment needs the right class of every row; to "
         "judge policies on a log, use rbmle evaluate, and to learn from it Bandit.partial_fit; if it is "
-        f"labelled data all the same, leave out what is not a feature: --drop {','.join([*rewards, *chances])}"
+        f"labelled data nevertheless, leave out what is not a feature: --drop {','.join([*rewards, *chances])}"
     )
 
 
@@ -238,7 +233,7 @@ MAX_CLASSES = 1000  # arms; more are a quantity or a key
 def read_file(path: Path, target: str, drop: tuple[str, ...] = ()) -> Table:
     """Return a file's rows; the column `target` is the class, all others but `drop` are features.
 
-    Ids are left out and dates become numbers; `reading` of the table says so.
+    Ids are left out, and dates become numbers; `reading` of the table lists both.
     """
     import pandas as pd
 
@@ -314,7 +309,7 @@ def _frame(path: Path, target: str) -> "tuple[pd.DataFrame, TextDialect]":
 
 
 def _check_columns(path: Path, frame: "pd.DataFrame", target: str, drop: tuple[str, ...]) -> None:
-    """Raise if a column that was named is missing, or a name is there twice."""
+    """Raise DatasetError if a named column is missing, or two columns have one name."""
     names = list(frame.columns)
     if target not in names:
         raise DatasetError(
@@ -332,7 +327,7 @@ def _check_columns(path: Path, frame: "pd.DataFrame", target: str, drop: tuple[s
 
 
 def _header_hint(names: list[str]) -> str:
-    """Return what may be wrong with a header in which the target was not found."""
+    """Return a hint for a header that lacks the target."""
     if len(names) == 1:
         return " (columns may be separated by commas, semicolons, tabs or vertical bars)"
     if all(name.lstrip("-").replace(".", "").isdigit() for name in names):
@@ -352,7 +347,7 @@ def _check_complete(path: Path, column: "pd.Series") -> "pd.Series":
 
 
 def _check_classes(path: Path, target: str, classes: tuple[str, ...]) -> None:
-    """Raise if there is one class only, or too many to be classes."""
+    """Raise DatasetError if there is only one class, or too many."""
     if len(classes) == 1:
         raise DatasetError(
             f"the target {target!r} of {str(path)!r} is {classes[0]!r} in every row; "
@@ -367,7 +362,7 @@ def _check_classes(path: Path, target: str, classes: tuple[str, ...]) -> None:
 
 
 def _numbers_or_categories(path: Path, column: "pd.Series") -> "pd.Series":
-    """Return numbers and times as they are, durations in seconds, and all else as categories."""
+    """Return numbers and times as they are, durations in seconds, and anything else as categories."""
     if column.dtype.kind == "m":
         return column.dt.total_seconds()
     if is_numeric(column) or column.dtype.kind == "M":

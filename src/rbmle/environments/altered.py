@@ -1,4 +1,4 @@
-"""A problem whose rewards are noisy, rare, moved or drifting, made of one whose rewards are not."""
+"""Alterations of a problem: noisy, rare, shifted or drifting rewards."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -20,10 +20,10 @@ from rbmle.environments.base import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is done to rewards, in this order.
+    """A change of rewards, in this order.
 
-    1. From round `end` on, arm a has what arm a + 1 had before round `begin`, and the last arm what
-       the first had; in between a round is of the new kind with a probability that rises from 0 to 1.
+    1. From round `end` on, arm a has the rewards that arm a + 1 had before round `begin`, and the last arm
+       those of the first; in between, a round is changed with a probability that rises from 0 to 1.
     2. A mean μ in [0, 1] becomes a reward of 1 with probability wrong + (right − wrong) μ, else 0.
     3. r becomes scale · r + offset.
     """
@@ -36,7 +36,6 @@ class Change:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise SettingError for chances that are no probabilities, or rounds in the wrong order."""
         if not (0 <= self.right <= 1 and 0 <= self.wrong <= 1):
             raise SettingError(
                 "`right` and `wrong` must be probabilities, between 0 and 1, "
@@ -60,7 +59,7 @@ ALTERATIONS: dict[str, Change] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
-    """The contexts of a world, with its rewards changed; regret is of the changed means."""
+    """A problem with the contexts of another, and changed rewards; regret uses the changed means."""
 
     world: Environment
     change: Change
@@ -95,7 +94,6 @@ class Altered:
         return notice_of(self.world)
 
     def load_data(self) -> "Altered":
-        """Return the problem with the data of its world in memory."""
         return replace(self, world=load_data(self.world))
 
     @property
@@ -105,7 +103,6 @@ class Altered:
         return {**settings, "name": settings["name"] + self.suffix, "changes": changes}
 
     def round(self, t: int, seed: int) -> Round:
-        """Return round t, and a reward for each arm."""
         offer, change = self.world.round(t, seed), self.change
         rewards, means = offer.rewards, offer.means
         if change.begin is not None:

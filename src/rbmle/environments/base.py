@@ -1,4 +1,4 @@
-"""What an environment promises: rounds that can be read in any order."""
+"""The protocol of environments, whose rounds can be read in any order."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -11,10 +11,10 @@ from rbmle.core.types import Encoding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What is known of the arms, and for each arm what it would pay and its mean.
+    """The features of a round, and the reward and the mean reward of each arm.
 
-    The environment's encoding says whether arms share x, or have a row each. Means are for regret,
-    and never shown to a policy.
+    The environment's encoding says whether arms share x, or have a row each. Means serve to compute regret; a
+    policy never sees them.
     """
 
     x: Float[np.ndarray, " features"] | Float[np.ndarray, "arms features"]
@@ -23,7 +23,7 @@ class Round:
 
 
 class LoggedRounds(NamedTuple):
-    """Rounds that were played by somebody else: their contexts, arms and rewards."""
+    """Rounds that another policy has played: their contexts, arms and rewards."""
 
     X: Float[np.ndarray, "rounds features"]
     arms: Int[np.ndarray, " rounds"]
@@ -57,12 +57,12 @@ class Environment(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """Return how many rounds there are before one comes again; None if none ever does."""
+        """Return the number of rounds before they repeat; None if they never do."""
         ...
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return all that determines the problem, as JSON; `name` is among it."""
+        """Return everything that determines the problem, as JSON, including its `name`."""
         ...
 
     def round(self, t: int, seed: int) -> Round:
@@ -71,12 +71,12 @@ class Environment(Protocol):
 
 
 def delay_of(world: Environment) -> int:
-    """Return how many rounds are decided before the reward of a round is known; 0 unless it says so."""
+    """Return the `delay` of an environment; 0 by default."""
     return int(getattr(world, "delay", 0))
 
 
 def shown_of(world: Environment) -> int:
-    """Return how many arms are played in a round; 1 unless it says so."""
+    """Return how many arms an environment shows in a round; 1 by default."""
     return int(getattr(world, "shown", 1))
 
 
@@ -91,5 +91,5 @@ def load_data(world: Environment) -> Environment:
 
 
 def log_of(world: Environment, seed: int) -> LoggedRounds | None:
-    """Return the rounds that are learned before the first; None unless it has some."""
+    """Return the rounds that are learned before the first; None if there are none."""
     return world.log(seed) if hasattr(world, "log") else None

@@ -18,7 +18,7 @@ from rbmle.environments.base import Round
 class Classification:
     """The rows of a dataset in an order that the seed decides; each class is an arm.
 
-    The data are named, not held: an environment is small, and can be sent to another process.
+    It holds the name of the data, not the data, so it is small and can be sent to another process.
     """
 
     dataset: str  # a name of the registry or a collection, or a path
@@ -30,12 +30,11 @@ class Classification:
     encoding: ClassVar = Encoding.DISJOINT  # all arms share a row
 
     def load_data(self) -> "Classification":
-        """Return the problem with its data in memory, so that no round looks for them."""
         return replace(self, loaded=self.data)
 
     @property
     def data(self) -> Dataset:
-        """Return the rows and labels; those that were read last are kept in the process."""
+        """Return the rows and labels; the process caches those that were read last."""
         return self.loaded or load(
             self.dataset,
             target=self.target,
@@ -58,7 +57,7 @@ class Classification:
 
     @property
     def file(self) -> str | None:
-        """Return where the data are, or None if they have a name of the registry or a collection."""
+        """Return the path of the data; None for a dataset of the registry or a collection."""
         is_named = self.dataset in DATASETS or is_collected(self.dataset)
         return None if is_named else str(Path(self.dataset).expanduser().resolve())
 
@@ -97,7 +96,7 @@ def _order(rows: int, seed: int) -> np.ndarray:
 def _fit_online(
     world: Classification, content: str, seed: int
 ) -> Float32[np.ndarray, "rows features"]:
-    """Return the rows, prepared by what came before them in the order of a seed."""
+    """Return the rows, each prepared by the statistics of the rows before it in the order of the seed."""
     data = world.data
     X = online(data.frame, _order(len(data.labels), seed))
     X.flags.writeable = False

@@ -1,9 +1,9 @@
 """Everyday problems: noisy clicks, purchases in euros, ratings, costs, and rewards far from zero.
 
-The datasets of the bake-off have labels without noise. Most rewards that users log are different: few
-choices are paid for, amounts have heavy tails, and what a context explains is a small part of the variance.
-A family draws a problem for each seed. Expected rewards are known exactly, so that a policy can be scored
-by the share of the gap between uniform play and the oracle that it closes.
+The datasets of the bake-off have labels without noise. Most rewards that users log are different: most are 0,
+amounts have heavy tails, and contexts explain a small part of the variance. A family draws a problem for each
+seed. Expected rewards are known exactly, so a policy can be scored by the share of the gap between uniform
+play and the oracle that it closes.
 """
 
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ BLOCK = 250  # rounds that are drawn at a time
 
 
 class Baselines(NamedTuple):
-    """What some rounds of a problem cost those who learn nothing: expected regret, in all."""
+    """The total expected regret over some rounds of two policies that do not learn."""
 
     uniform: float  # of uniform play
-    fixed: float  # of the arm, or list of arms, that is the best in the mean of these rounds
+    fixed: float  # of the arm, or list of arms, that is best on average over these rounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,6 @@ class Everyday:
     rows: ClassVar = None  # no round comes again
 
     def __post_init__(self) -> None:
-        """Raise SettingError for an unknown family, or a negative delay."""
         if self.family not in FAMILIES:
             raise SettingError(no_such("everyday family", self.family, FAMILIES))
         if self.late is not None and self.late < 0:
@@ -80,7 +79,6 @@ class Everyday:
 
     @property
     def is_reported(self) -> bool:
-        """Return whether the family is for judging: no default was chosen on it."""
         return self.family in REPORTED
 
     @property
@@ -115,7 +113,7 @@ class Everyday:
         return LoggedRounds(X=X, arms=arms, rewards=rewards[np.arange(len(X)), arms])
 
     def baselines(self, rounds: int, seed: int) -> Baselines:
-        """Return what the first rounds cost uniform play and the best fixed arm."""
+        """Return the expected regret of uniform play and of the best fixed arm over the first rounds."""
         blocks = (_block(self.family, seed, block)[2] for block in range(-(-rounds // BLOCK)))
         means = np.concatenate(list(blocks))[:rounds]
         best = np.sort(means, axis=1)[:, -self.shown :].sum()
@@ -149,7 +147,7 @@ def _problem(family: str, seed: int) -> Play:
 
 @lru_cache(maxsize=16)
 def _block(family: str, seed: int, block: int) -> Rounds:
-    """Return rounds that are drawn together; whoever gets them must not write to them."""
+    """Return a block of rounds, which are drawn together; the arrays are shared and read-only."""
     t = np.arange(block * BLOCK, (block + 1) * BLOCK)
     rounds = _rounds(family, seed, t, generator(seed, Purpose.ENVIRONMENT, f"{family}/{block}"))
     for part in rounds:
@@ -158,6 +156,6 @@ def _block(family: str, seed: int, block: int) -> Rounds:
 
 
 def _rounds(family: str, seed: int, t: np.ndarray, rng: np.random.Generator) -> Rounds:
-    """Return some rounds, the constant feature among their contexts."""
+    """Draw rounds, and append the constant feature to their contexts."""
     X, rewards, means = _problem(family, seed)(t, rng)
     return np.concatenate([X, np.ones((*X.shape[:-1], 1))], axis=-1), rewards, means

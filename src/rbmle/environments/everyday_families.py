@@ -233,7 +233,7 @@ def _audiences(arms: int, features: int, rng: Rng) -> Play:
     return _coin_play(features, lambda X: _logistic(level + hidden(X) @ W.T))
 
 
-def _imported(arms: int, features: int, rng: Rng) -> Play:
+def _imported_log(arms: int, features: int, rng: Rng) -> Play:
     """Sign-ups: the log has 4,000 rounds of an old rule that seldom tried anything else."""
     W, level = _weights(rng, arms, features, 0.8), rng.normal(-2.2, 0.4, arms)
     return _coin_play(
@@ -372,7 +372,7 @@ def _late(arms: int, features: int, rng: Rng) -> Play:
     return _coin_play(features, lambda X: rates[(X @ A.T > 0) @ np.array([1, 2, 4])])
 
 
-def _hundred(arms: int, features: int, rng: Rng) -> Play:
+def _hundred_arms(arms: int, features: int, rng: Rng) -> Play:
     """Clicks on one of a hundred offers that come in ten kinds."""
     kinds = rng.normal(size=(10, features)) * 0.8 / features**0.5
     W = kinds[rng.integers(10, size=arms)] + _weights(rng, arms, features, 0.4)
@@ -409,7 +409,7 @@ def _playlist(arms: int, features: int, rng: Rng) -> Play:
     return play
 
 
-def _mislabelled(arms: int, features: int, rng: Rng) -> Play:
+def _mislabelled_rows(arms: int, features: int, rng: Rng) -> Play:
     """The class of a context, by the nearest of three centres for each; a quarter of labels replaced."""
     centres = rng.normal(size=(3 * arms, features))
 
@@ -491,7 +491,7 @@ DEVELOPMENT: dict[str, EverydayFamily] = {
 REPORTED: dict[str, EverydayFamily] = {
     "ads": EverydayFamily(10, 21, _ads, rounds=6000),
     "audiences": EverydayFamily(10, 15, _audiences),
-    "imported": EverydayFamily(8, 13, _imported, logged=4000, logging=0.9, rounds=2000),
+    "imported": EverydayFamily(8, 13, _imported_log, logged=4000, logging=0.9, rounds=2000),
     "prices": EverydayFamily(8, 11, _prices, (0, 40)),
     "baskets": EverydayFamily(6, 13, _baskets, (0, math.inf), rounds=8000),
     "meters": EverydayFamily(10, 13, _meters, ANY),
@@ -501,11 +501,11 @@ REPORTED: dict[str, EverydayFamily] = {
     "heavy-tails": EverydayFamily(8, 13, _heavy_tails, ANY),
     "drift": EverydayFamily(8, 13, _drift),
     "late": EverydayFamily(6, 13, _late, delay=500),
-    "hundred": EverydayFamily(100, 7, _hundred),
+    "hundred": EverydayFamily(100, 7, _hundred_arms),
     "catalogue": EverydayFamily(40, 16, _catalogue, (0, math.inf), encoding=Encoding.PER_ARM),
     "one-hot": EverydayFamily(6, 61, _one_hot),
     "playlist": EverydayFamily(20, 11, _playlist, (0, math.inf), shown=4, rounds=2000),
-    "mislabelled": EverydayFamily(5, 17, _mislabelled),
+    "mislabelled": EverydayFamily(5, 17, _mislabelled_rows),
     "survey": EverydayFamily(6, 51, _survey, (0, 10)),
     "pilot": EverydayFamily(3, 9, _pilot, ANY, rounds=500),
     "combos": EverydayFamily(6, 11, _combos, ANY),

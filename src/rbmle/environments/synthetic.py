@@ -20,7 +20,7 @@ PerArm = Float[np.ndarray, " arms"]
 
 
 class RewardFunction(Protocol):
-    """A known h on the unit sphere; what a policy does not know of it is drawn."""
+    """A function h on the unit sphere, whose hidden parameters are drawn."""
 
     @staticmethod
     def draw(features: int, rng: np.random.Generator) -> "RewardFunction":
@@ -29,7 +29,7 @@ class RewardFunction(Protocol):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return two numbers that h lies between wherever ‖x‖ = 1."""
+        """Return a lower and an upper bound of h for ‖x‖ = 1."""
         ...
 
     def values(self, contexts: Float[np.ndarray, "arms features"]) -> PerArm:
@@ -110,17 +110,17 @@ def on_sphere(n: int, features: int, rng: np.random.Generator) -> Float[np.ndarr
 
 
 class Noise(Protocol):
-    """What makes rewards random; `means` is a fixed, increasing, affine map of h."""
+    """Makes rewards random; `means` is a fixed, increasing, affine map of h."""
 
     suffix: ClassVar[str]  # of a problem's name
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return all that determines the noise, as JSON."""
+        """Return everything that determines the noise, as JSON."""
         ...
 
     def means(self, h: PerArm, bounds: tuple[float, float]) -> PerArm:
-        """Return the expected rewards, of an h that lies between the bounds."""
+        """Return the expected rewards for an h within the bounds."""
         ...
 
     def rewards(self, means: PerArm, rng: np.random.Generator) -> PerArm:
@@ -136,7 +136,6 @@ class GaussianNoise:
     suffix: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        """Raise SettingError for a deviation that is negative or not finite."""
         if not 0 <= self.deviation < float("inf"):
             raise SettingError(
                 f"`deviation` (σ) must be a finite number of at least 0, got {self.deviation}"
@@ -172,8 +171,8 @@ class BernoulliNoise:
 class Synthetic:
     """A context for each arm, drawn from the unit sphere, and rewards h(x) with noise.
 
-    The seed decides everything: contexts, noise, and the hidden parameters of h. So a mean over seeds is one
-    over problems too, and problems that differ in h or noise alone have equal contexts.
+    The seed determines everything: contexts, noise, and the hidden parameters of h. So a mean over seeds is one
+    over problems too, and problems that differ only in h or noise have equal contexts.
     """
 
     function: str  # h, a name of FUNCTIONS
@@ -184,7 +183,6 @@ class Synthetic:
     rows: ClassVar = None  # no round comes again
 
     def __post_init__(self) -> None:
-        """Raise SettingError for an unknown function, or a number below 1."""
         if self.function not in FUNCTIONS:
             raise SettingError(no_such("reward function", self.function, FUNCTIONS))
         for name, number in (("arms", self.arms), ("features", self.features)):
@@ -193,7 +191,6 @@ class Synthetic:
 
     @property
     def name(self) -> str:
-        """Return the function's name, and the noise's if it is not Gaussian."""
         return self.function + self.noise.suffix
 
     @property
@@ -230,7 +227,6 @@ class Coins:
     rows: ClassVar = None  # no round comes again
 
     def __post_init__(self) -> None:
-        """Raise SettingError for invalid probabilities, or a negative number of features."""
         if not self.chances or not all(0 <= chance <= 1 for chance in self.chances):
             raise SettingError(
                 f"`chances` must be probabilities, one for each arm, got {self.chances}"
