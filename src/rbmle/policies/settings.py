@@ -1,4 +1,4 @@
-"""A setting as a user types it, model.ridge=0.1, checked against the type of its field."""
+"""Settings as a user types them, such as model.ridge=0.1, checked against the types of fields."""
 
 import ast
 import types
@@ -31,7 +31,7 @@ def with_setting(part: Any, setting: str) -> Any:
 
 def with_value(part: Any, key: str, value: float) -> Any:
     """Return a policy, or a part of one, with one setting changed to a number."""
-    return _change(part, key.split("."), repr(value))
+    return _change(part, key.split("."), value)
 
 
 def has_setting(part: Any, key: str) -> bool:
@@ -43,7 +43,7 @@ def has_setting(part: Any, key: str) -> bool:
 
 
 def differences(value: Any, usual: Any, path: str = "") -> list[str]:
-    """Return the settings that make a value of the usual one; several of one part are set as one."""
+    """Return the settings in which a value differs from the usual one; several of a part are set together."""
     changed = [f.name for f in fields(usual) if getattr(value, f.name) != getattr(usual, f.name)]
     settings = []
     for name in changed:
@@ -55,7 +55,7 @@ def differences(value: Any, usual: Any, path: str = "") -> list[str]:
 
 
 def members_of(protocol: type) -> list[str]:
-    """Return the names that a protocol asks for."""
+    """Return the names of a protocol's members."""
     return [name for name in vars(protocol) if not name.startswith("_") or name == "__call__"]
 
 
@@ -79,8 +79,8 @@ def split(text: str, separators: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _change(part: Any, path: list[str], text: str) -> Any:
-    """Return a policy, or a part of one, with a setting deeper in it changed."""
+def _change(part: Any, path: list[str], text: str | float) -> Any:
+    """Return a policy, or a part of one, with a setting deeper in it changed, to a text or a number."""
     name, *rest = path
     kind: Any = type(part)
     known = [f.name for f in fields(part)] if is_dataclass(part) else []
@@ -101,8 +101,8 @@ def _change(part: Any, path: list[str], text: str) -> Any:
         raise SettingError(message) from None
 
 
-def _convert(name: str, text: str, hint: Any) -> Any:
-    """Return what a text means for a field of this type, or raise SettingError."""
+def _convert(name: str, text: str | float, hint: Any) -> Any:
+    """Return the value of a text, or a number, for a field of this type, or raise SettingError."""
     kinds = _kinds(hint)
     for kind in kinds:
         value = _as(kind, text)
@@ -112,9 +112,9 @@ def _convert(name: str, text: str, hint: Any) -> Any:
     raise SettingError(f"`{name}` must be {expected}, got {_short(text)}")
 
 
-def _as(kind: Any, text: str) -> Any:
-    """Return what a text means as a value of one kind, or MISFIT."""
-    value = _literal(text)
+def _as(kind: Any, text: str | float) -> Any:
+    """Return the value of a text, or a number, as one of this kind, or MISFIT."""
+    value = _literal(text) if isinstance(text, str) else text
     if kind is float:
         return MISFIT if isinstance(value, bool) else _number(text)
     if kind is int:
@@ -122,21 +122,21 @@ def _as(kind: Any, text: str) -> Any:
         is_whole = number is not MISFIT and number == number // 1
         return int(number) if is_whole and not isinstance(value, bool) else MISFIT
     if kind is bool:
-        return {"true": True, "false": False}.get(text.lower(), MISFIT)
+        return {"true": True, "false": False}.get(str(text).lower(), MISFIT)
     if kind is str:
-        return value if isinstance(value, str) else text
+        return value if isinstance(value, str) else str(text)
     if kind is type(None):
         return None if value is None else MISFIT
     if typing.get_origin(kind) is Literal:
         options = typing.get_args(kind)
         return next((option for option in options if option in (value, text)), MISFIT)
     if isinstance(kind, type) and not typing.get_origin(kind) and kind is not object:
-        made = _construct(text) if isinstance(value, str) else value
+        made = _construct(value) if isinstance(value, str) else value
         return made if _is_of(made, kind) else MISFIT
     return value if value is not None or text == "None" else MISFIT
 
 
-def _number(text: str) -> Any:
+def _number(text: str | float) -> Any:
     try:
         return float(text)
     except ValueError:
@@ -201,14 +201,14 @@ def _is_value(kind: Any) -> bool:
 
 
 def _is_of(value: Any, kind: type) -> bool:
-    """Return whether a value keeps what a class or a protocol promises."""
+    """Return whether a value is an instance of a class, or has the members of a protocol."""
     if not getattr(kind, "_is_protocol", False):
         return isinstance(value, kind)
     return all(hasattr(value, name) for name in members_of(kind))
 
 
 def _kinds(hint: Any) -> list[Any]:
-    """Return the kinds of a union, or the one that it is."""
+    """Return the kinds of a union, or the kind itself in a list."""
     if typing.get_origin(hint) in (Union, types.UnionType):
         return list(typing.get_args(hint))
     return [hint]
@@ -240,11 +240,12 @@ def _describe(kind: Any) -> str:
 
 
 def _fits(other: type, kind: type) -> bool:
-    """Return whether instances of a class keep what a class or a protocol promises."""
+    """Return whether a class is a subclass of another, or has the members of a protocol."""
     if not getattr(kind, "_is_protocol", False):
         return issubclass(other, kind)
     return all(any(name in vars(base) for base in other.__mro__) for name in members_of(kind))
 
 
-def _short(text: str) -> str:
+def _short(value: object) -> str:
+    text = str(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
