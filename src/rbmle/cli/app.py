@@ -25,12 +25,12 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def open_console() -> Console:
-    """Return a console that prints texts as they are: [brackets] in a name or a formula are no markup."""
+    """Return a console without markup, so that [brackets] in a name or a formula are printed."""
     return Console(markup=False)
 
 
 def print_line(text: str, console: Console | None = None) -> None:
-    """Print a line as it is: no colours for numbers, no breaks."""
+    """Print a line without colours or line breaks."""
     (console or open_console()).print(text, highlight=False, soft_wrap=True)
 
 
@@ -77,7 +77,7 @@ app.callback(help=help_text(_main_options.__doc__))(_main_options)
 
 
 def mistake(error: RBMLEError | ModuleNotFoundError) -> str | None:
-    """Return what the user has to change, in words; None if that is not known."""
+    """Return the message for a user's mistake; None if the error is not one."""
     if isinstance(error, RBMLEError):
         return str(error)
     return advice((error.name or "").partition(".")[0])

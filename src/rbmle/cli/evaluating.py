@@ -1,4 +1,4 @@
-"""`rbmle evaluate`: what policies would have earned on a log that they did not write."""
+"""`rbmle evaluate`: estimate what policies would have earned on a log of another policy."""
 
 import json
 import warnings
@@ -102,7 +102,7 @@ def evaluate_log(
         typer.Option("--json", help="Also write one record per policy and estimator to this file."),
     ] = None,
 ) -> None:
-    """Estimate what policies would have earned on logged decisions. They learn from the log as it goes on.
+    """Estimate what policies would have earned on logged decisions. They learn from the log on the way.
 
     A log has the columns event_id, context, actions, arm, propensity and reward, as rbmle log export writes
     them.

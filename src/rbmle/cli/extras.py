@@ -39,7 +39,7 @@ EXTRAS = {
 
 
 def is_installed(package: str) -> bool:
-    """Say whether a package can be imported."""
+    """Return whether a package can be imported."""
     return find_spec(package) is not None
 
 

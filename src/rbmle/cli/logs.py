@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rbmle.service.log.base import Log
 
 SHOWN = 100  # problems; the rest are counted
-SELDOM = 500  # records between two looks at the progress
+SELDOM = 500  # records between two updates of the progress bar
 
 commands = typer.Typer(no_args_is_help=True)
 app.add_typer(
@@ -270,7 +270,7 @@ def back_up_service(
         size = out.stat().st_size / 1_000_000
         files = ", ".join(done.files) or "no file"
         print_line(f"{done.rows:,} records and {files} are in {out} ({size:,.1f} MB).", console)
-        print_line("It holds what the service holds, keys included; only you can read it.", console)
+        print_line("It contains the keys of the service; only you can read it.", console)
 
 
 @command(SERVE, "restore")
@@ -351,7 +351,7 @@ def open_decisions(path: Path, format: str | None) -> Iterator["DecisionLog"]:
 
 @contextmanager
 def _open_service_log(data: Path | None, url: str | None) -> Iterator["Log"]:
-    """Yield a log that cannot be written to, or raise an error that says what to give."""
+    """Open a log read-only; raise SettingError that says which option to give."""
     place = _place(data) if url is None else url
     try:
         from rbmle.service.log import open_log
@@ -368,7 +368,7 @@ def _open_service_log(data: Path | None, url: str | None) -> Iterator["Log"]:
 
 
 def _place(data: Path | None) -> str:
-    """Return where the log of a folder is, or raise SettingError if there is none."""
+    """Return the path of the log in a folder; raise SettingError if there is none."""
     if data is None:
         raise SettingError("there is no log to read; give --data FOLDER or --log URL")
     if not (data / LOG_FILE).is_file():
@@ -379,7 +379,7 @@ def _place(data: Path | None) -> str:
 
 
 def _check_place(out: Path, data: Path | None) -> None:
-    """Raise SettingError if a file would take the place of the log, or cannot be one."""
+    """Raise SettingError if a file would replace the log, or is a folder."""
     if out.is_dir():
         raise SettingError(f"{out} is a folder; give the name of a file")
     is_in_folder = data is not None and out.resolve().parent == data.resolve()
@@ -408,7 +408,7 @@ def _progress(last: int, console: Console) -> Iterator[Callable[[int], None]]:
 
 
 def _size(log: "Log") -> int:
-    """Return how many records a log has, 0 if it is too damaged to tell."""
+    """Return the number of records of a log; 0 if it is too damaged to read that."""
     from rbmle.service.log.base import LogError
 
     try:
@@ -418,7 +418,7 @@ def _size(log: "Log") -> int:
 
 
 def _table(summary: "LogSummary") -> Table:
-    """Return how many there are of each kind of record, and what became of rewards."""
+    """Return a table of the records of each kind, and of what happened to rewards."""
     counts = summary.counts
     table = Table("what", "how many")
     table.columns[1].justify = "right"

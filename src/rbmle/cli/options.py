@@ -1,4 +1,4 @@
-"""Options that several commands share, how their values are read, and how the shell completes them."""
+"""Options that several commands share, with parsing and shell completion of their values."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def complete_policy(incomplete: str) -> list[str]:
-    """Return the names of policies that go on with what is typed."""
+    """Return the names of policies that complete the typed text."""
     from rbmle.policies import POLICIES
     from rbmle.policies.registry import RIVALS
 
@@ -25,7 +25,7 @@ def complete_policy(incomplete: str) -> list[str]:
 
 
 def complete_dataset(incomplete: str) -> list[str]:
-    """Return the names of datasets and synthetic problems that go on with what is typed."""
+    """Return the names of datasets and synthetic problems that complete the typed text."""
     from rbmle.datasets import DATASETS
     from rbmle.environments import DRAWN
 
@@ -33,7 +33,7 @@ def complete_dataset(incomplete: str) -> list[str]:
 
 
 def complete_study(incomplete: str) -> list[str]:
-    """Return the names of studies that go on with what is typed."""
+    """Return the names of studies that complete the typed text."""
     from rbmle.studies import MEASURED, STUDIES
 
     return _complete(incomplete, ["all", *STUDIES, *MEASURED])
@@ -54,7 +54,7 @@ Datasets = Annotated[
     ),
 ]
 POLICY_HELP = (
-    "Policies, separated by commas, with settings behind the name: lin-ucb:exploration=0.5; or all."
+    "Policies, separated by commas, with settings after the name: lin-ucb:exploration=0.5; or all."
 )
 Target = Annotated[
     str | None, typer.Option(help="For a file: the column with the label.", show_default=False)
@@ -73,7 +73,7 @@ Preprocessing = Annotated[
         "--preprocess", help="How columns become numbers: standard, online, paper or paired."
     ),
 ]
-# Earlier releases set policies by it. It still works, but settings behind the name are all there is to learn.
+# Earlier releases had it. It still works, but is hidden: settings after the name do the same.
 SettingsOption = Annotated[list[str] | None, typer.Option("--set", hidden=True)]
 Jobs = Annotated[int, typer.Option(help="Trials that run at the same time; -1: one per core.")]
 ExecutorName = Annotated[
@@ -89,7 +89,7 @@ def environments(
     data_dir: Path | None,
     console: Console,
 ) -> dict[str, "Environment"]:
-    """Return the problem of each dataset that is named, and print how a file was read."""
+    """Return the problem of each named dataset, and print how a file was read."""
     from rbmle.environments import notice_of, problem
 
     worlds = {
@@ -111,7 +111,7 @@ def environments(
 def named_policies(
     text: str, settings: list[str] | None, console: Console
 ) -> list["Specification"]:
-    """Return the policies that are named, modules in the current folder included.
+    """Return the named policies, including those of modules in the current folder.
 
     `all:key=value` sets every policy that has the setting.
     """
@@ -130,5 +130,5 @@ def named_policies(
 
 
 def split_names(text: str) -> list[str]:
-    """Return what stands between commas."""
+    """Return the names in a comma-separated list."""
     return [part.strip() for part in text.split(",") if part.strip()]

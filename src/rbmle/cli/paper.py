@@ -373,7 +373,7 @@ def _check_warm(faithful: bool, warm: bool) -> None:
 def _of_study(
     study: str, plan: "Plan", rounds: int, seeds: int
 ) -> "tuple[list[Grid], list[Trial]]":
-    """Return the grids of what a study compares, and their trials."""
+    """Return the grids of the contenders of a study, and their trials."""
     from rbmle.studies import STUDIES
     from rbmle.studies.tuning import contender_grids, contender_trials
 
@@ -398,7 +398,7 @@ def _measure(name: str, quick: bool, folder: Path, console: Console) -> None:
 
 
 def _show(files: list[Path], console: Console) -> None:
-    """Print the first table there is, and where all files are."""
+    """Print the first table, and the paths of all files."""
     tables = [file.read_text() for file in files if file.suffix == ".md"]
     for text in tables[:1]:
         _show_table(text, console)

@@ -114,7 +114,7 @@ def run(
 
 
 def _horizon(name: str, world: "Environment", rounds: int | None, recycle: bool) -> int:
-    """Return the rounds to play on a problem; a synthetic one has no rows, and no end."""
+    """Return the number of rounds to play on a problem; a synthetic one has no rows to run out of."""
     if world.rows is None:
         return rounds or USUAL_ROUNDS
     if rounds is not None and rounds > world.rows and not recycle:
@@ -200,7 +200,7 @@ def _row(cell: "Cell") -> tuple[str, ...]:
 
 
 def _add_picture(picture: bytes, folder: Path, stem: str) -> Path:
-    """Write a picture and return its path; a picture of another run stays, and this one gets a number."""
+    """Write a picture and return its path; it gets a number if another picture has that name."""
     for number in count(1):
         path = folder / (f"{stem}.png" if number == 1 else f"{stem}-{number}.png")
         if not path.exists():

@@ -1,4 +1,4 @@
-"""What compares: trials, and what is shown of them."""
+"""Experiments: trials, how they are run and stored, and tables, figures and reports about them."""
 
 from rbmle.experiments.trial import Trial, play
 

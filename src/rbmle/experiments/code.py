@@ -1,4 +1,4 @@
-"""Which code decides a trial: rbmle's own, a policy's from outside, and the versions of libraries."""
+"""Record the code that a trial depends on: rbmle's, that of other modules, and versions of libraries."""
 
 import ast
 import hashlib
@@ -26,14 +26,14 @@ RIVALS = {  # as imported, as installed
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what decides a run's numbers; of rivals' libraries, those in use."""
+    """Return the versions of libraries that affect the numbers of a run; rivals' only if they are in use."""
     used = [name for package, name in RIVALS.items() if package in sys.modules]
     return {"python": platform.python_version(), "machine": platform.machine()} | {
         name: version(name) for name in (*LIBRARIES, *used)
     }
 
 
-# What decides, and what poses the problem; the rest shows, stores or serves.
+# The folders of policies and problems; the others show, store or serve.
 FOLDERS = (
     "core",
     "datasets",
@@ -58,7 +58,7 @@ class Code:
 
     @property
     def title(self) -> str:
-        """Return the code in a few characters, the outside last."""
+        """The code in a few characters; modules outside rbmle come last."""
         parts = [self.digest[:SHOWN] or "unknown"]
         return "+".join([*parts, *(digest[:SHOWN] for _, digest in self.outside)])
 
@@ -78,21 +78,21 @@ class Code:
 
 
 def own_code(*more: str) -> Code:
-    """Return the code of rbmle as it is on disk, read once in a process; `more` are folders that decide too."""
+    """Return the code of rbmle on disk, which is read once in a process; `more` are further folders."""
     digest = package_digest(Path(rbmle.__file__).parent, FOLDERS + more)
     return Code(version=rbmle.__version__, digest=digest)
 
 
 @cache
 def package_digest(root: Path, folders: tuple[str, ...] = FOLDERS) -> str:
-    """Return the digest of the files of a package that decide, or of those in some folders, and of a trial."""
+    """Return the digest of the files in some folders of a package, and of FILES."""
     paths = [path for folder in folders for path in (root / folder).rglob("*.py")]
     paths += [root / name for name in FILES]
     return _digest({path.relative_to(root).as_posix(): path.read_bytes() for path in paths})
 
 
 def outside_code(*values: Any) -> tuple[tuple[str, str], ...]:
-    """Return the modules outside rbmle that values and their parts come from, with their digests."""
+    """Return the modules outside rbmle that define values and their parts, with their digests."""
     kinds = [kind for part in _parts(values) for kind in _kinds(part)]
     names = {kind.__module__: kind for kind in kinds if not _is_known(kind.__module__)}
     return tuple((name, _module_digest(name, names[name])) for name in sorted(names))
@@ -118,9 +118,9 @@ def _is_known(module: str | None) -> bool:
     return root in LIBRARIES or root in sys.stdlib_module_names
 
 
-@cache  # by the class: a module that is loaded again has another
+@cache  # by the class, because a module that is loaded again has a new one
 def _module_digest(name: str, kind: Any) -> str:
-    """Return the digest of a module and of those beside it that it imports."""
+    """Return the digest of a module and of its neighbours that it imports."""
     sources: dict[str, bytes] = {}
     waiting = [name]
     while waiting:
@@ -129,7 +129,7 @@ def _module_digest(name: str, kind: Any) -> str:
             continue
         module = sys.modules[current]
         sources[current] = _source(module, kind if current == name else module)
-        imported = _imported(sources[current], module.__package__ or "")
+        imported = _find_imports(sources[current], module.__package__ or "")
         waiting += [other for other in imported if _is_beside(name, other)]
     return _digest(sources)
 
@@ -143,13 +143,13 @@ def _source(module: ModuleType, kind: Any) -> bytes:
         return inspect.getsource(kind).encode()
     except (OSError, TypeError):
         raise SettingError(
-            f"the source of {kind.__name__} cannot be read, so its runs could not be told from those of "
-            "other code; define it in a file"
+            f"the source of {kind.__name__} cannot be read, so its runs could be mistaken for those of other "
+            "code; define it in a file"
         ) from None
 
 
-def _imported(source: bytes, package: str) -> Iterator[str]:
-    """Yield the names of the modules that a source imports, and of what it imports from them."""
+def _find_imports(source: bytes, package: str) -> Iterator[str]:
+    """Yield the names of the modules that a source imports, and of the names it imports from them."""
     try:
         nodes = list(ast.walk(ast.parse(textwrap.dedent(source.decode(errors="replace")))))
     except (SyntaxError, ValueError):  # compiled, or not Python
@@ -166,7 +166,7 @@ def _imported(source: bytes, package: str) -> Iterator[str]:
 
 
 def _is_beside(name: str, other: str) -> bool:
-    """Return whether a module is of the same package as another, or a file of the same folder."""
+    """Return whether two modules are in the same package, or in the same folder."""
     if name.partition(".")[0] == other.partition(".")[0]:
         return True
     files = [getattr(sys.modules.get(module), "__file__", None) for module in (name, other)]

@@ -1,4 +1,4 @@
-"""Trials are run where an executor puts them; what is in the store is not run again."""
+"""Run trials here, in processes or on a Ray cluster; those that are in the store are not run again."""
 
 import os
 import sys
@@ -20,10 +20,10 @@ from rbmle.experiments.trial import Run, Trial, TrialError, play
 
 
 class Executor(Protocol):
-    """Where trials are run."""
+    """Runs trials."""
 
     def map(self, trials: Sequence[Trial], store: Store) -> Iterator[Run]:
-        """Yield the run of every trial as it finishes; it is in the store by then."""
+        """Yield the run of every trial as it finishes, after it was stored."""
         ...
 
 
@@ -39,7 +39,7 @@ def finish(trial: Trial, store: Store) -> Run:
 
 
 def play_or_explain(trial: Trial, report: Callable[[int, float], None] | None = None) -> Run:
-    """Play a trial; raise TrialError for whatever it fails with, in one line."""
+    """Play a trial; turn any error into a TrialError of one line."""
     try:
         return play(trial, report)
     except Exception as error:

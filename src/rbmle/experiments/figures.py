@@ -1,4 +1,4 @@
-"""Figures of regret, shares and lines over time, and of numbers as dots; only this file imports matplotlib."""
+"""Figures: curves of regret, panels of lines, and dots with error bars."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,8 @@ DOTS_PER_INCH = 150
 BANDS = 3  # of the best policies; more of them cover each other
 BAND = 0.12  # opacity
 LABEL_POINTS = 8.5  # the size of a name at the end of a line
-LABEL_GAP = (
-    1.4 * LABEL_POINTS / 72 / (SINGLE_INCHES[1] - 0.9)
-)  # of two names, in heights of the frame
+# Between two names, in heights of the frame.
+LABEL_GAP = 1.4 * LABEL_POINTS / 72 / (SINGLE_INCHES[1] - 0.9)
 COLUMNS = 7  # of a legend, at most
 POWERS = {"0": "", "0.25": "t^{1/4}", "0.5": r"\sqrt{t}", "1": "t"}  # t^n as TeX
 DOTS_INCHES = (7.6, 0.9, 0.2)  # width, height without rows, and the height of a row
@@ -89,7 +88,7 @@ def panel_figure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotRow:
-    """A number as a dot, with two standard errors, and with those that it is the mean of as small dots."""
+    """A number as a dot with two standard errors; the numbers of which it is the mean are small dots."""
 
     title: str
     colour: str
@@ -101,15 +100,15 @@ class DotRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotPanel:
-    """Rows of dots, the best at the top; what is beyond `highest` stands at the edge, with an arrow."""
+    """Rows of dots, the best at the top; a value above `highest` is an arrow at the edge."""
 
     rows: Sequence[DotRow]
     label: str  # of the axis
     title: str = ""
-    lowest: float | None = None  # None: what the rows need
+    lowest: float | None = None  # None: as the rows need
     highest: float | None = None
     digits: int = 2  # of the numbers at the right
-    key: Mapping[str, str] = field(default_factory=dict)  # colours, by what they mean
+    key: Mapping[str, str] = field(default_factory=dict)  # colours by their meaning
 
 
 def dot_figure(panels: Sequence[DotPanel], path: Path, note: str = "") -> tuple[Path, Path]:
@@ -121,7 +120,7 @@ def dot_figure(panels: Sequence[DotPanel], path: Path, note: str = "") -> tuple[
 
 
 def dot_svg(panels: Sequence[DotPanel]) -> str:
-    """Return the same as an element of a page, which refers to nothing outside of it."""
+    """Return panels as an SVG element that refers to no other file."""
     return _svg(_draw_dots(panels))
 
 
@@ -166,7 +165,7 @@ def relative_panel(ratios: Mapping[str, float], problems: int) -> DotPanel:
 
 
 def measured_panel(measures: Measures) -> DotPanel:
-    """Return the same of measures."""
+    """Return the panel of relative regrets for some measures."""
     titles = map(policy_title, measures.policies)
     ratios = dict(zip(titles, measures.relative.tolist(), strict=True))
     return relative_panel(ratios, len(measures.problems))
@@ -182,7 +181,6 @@ def _save(figure: Any, path: Path) -> tuple[Path, Path]:
 
 
 def _svg(figure: Any) -> str:
-    """Return a figure as an element of a page."""
     import matplotlib as mpl
 
     text = StringIO()
@@ -193,13 +191,12 @@ def _svg(figure: Any) -> str:
 
 
 def _draw_dots(panels: Sequence[DotPanel], note: str = "") -> Any:
-    """Return a figure of panels."""
     from matplotlib.figure import Figure
 
     columns = min(PER_ROW, len(panels))
     down = -(-len(panels) // columns)
-    width, rest, each = DOTS_INCHES
-    height = (rest + each * max(len(panel.rows) for panel in panels)) * down
+    width, rest, row_height = DOTS_INCHES
+    height = (rest + row_height * max(len(panel.rows) for panel in panels)) * down
     width = width if columns == 1 else DOT_PANEL_INCHES * columns + 0.8
     figure = Figure(figsize=(width, height + 0.3 * bool(note)), layout="constrained")
     grid = figure.subplots(down, columns, squeeze=False).flatten()
@@ -258,7 +255,6 @@ def _draw_dot_panel(axes: Any, panel: DotPanel, has_names: bool) -> None:
 
 
 def _curve(runs: Float[np.ndarray, "seeds rounds"]) -> Curve:
-    """Return mean and deviation of runs."""
     std = runs.std(axis=0, ddof=1) if len(runs) > 1 else None
     return Curve(rounds=np.arange(1, runs.shape[1] + 1), mean=runs.mean(axis=0), std=std)
 
@@ -319,7 +315,7 @@ def _add_note(figure: Any, note: str) -> None:
 
 
 def _stroke(style: Style) -> dict[str, Any]:
-    """Return a style as matplotlib has it."""
+    """Return a style as arguments of matplotlib."""
     dashes = (0, tuple(length / style.width for length in style.dashes))  # in widths of the line
     return {
         "color": style.colour,
@@ -329,7 +325,6 @@ def _stroke(style: Style) -> dict[str, Any]:
 
 
 def _style_frame(axes: Any, title: str) -> None:
-    """Give axes their names, limits and grid."""
     axes.set(title=title, xlabel="round", ylabel="cumulative regret")
     axes.margins(x=0)
     axes.set_xlim(left=0)
@@ -348,7 +343,7 @@ def _label(policy: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text in which matplotlib sees no formula, and a legend no hidden entry."""
+    """Escape text, so that matplotlib sees no formula, and a legend no hidden entry."""
     return text.replace("$", r"\$").lstrip("_") or "?"
 
 
@@ -372,7 +367,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """Lines in one frame; its axes are logarithmic as it says, and `y` is the range of the vertical one."""
+    """Lines in one frame; `y` is the range of the vertical axis."""
 
     title: str
     x_label: str
@@ -380,7 +375,7 @@ class Panel:
     lines: tuple[Line, ...]
     is_log_x: bool = True
     is_log_y: bool = False
-    y: tuple[float, float] | None = None  # None: what the lines need
+    y: tuple[float, float] | None = None  # None: as the lines need
 
 
 def line_panels(
@@ -388,7 +383,7 @@ def line_panels(
 ) -> tuple[Path, Path]:
     """Write panels side by side and one legend; return the PNG and the PDF.
 
-    `path` has no ending. Lines with one label are one line of the legend. The note stands above all.
+    `path` has no suffix. Lines with the same label share an entry of the legend. The note is above all panels.
     """
     from matplotlib.figure import Figure  # it takes half a second to import
 
@@ -447,13 +442,17 @@ def _draw_panel(axes: Any, panel: Panel, title: str) -> dict[str, Any]:
     return handles
 
 
-REFERENCE = "uniform"  # plays at random: no contender, and so far above them that it hides them
-CLIPPED = 1.5  # times the regret of the worst contender, above which the reference leaves the frame
+REFERENCE = (
+    "uniform"  # plays at random; its regret is so large that it would flatten the other lines
+)
+CLIPPED = (
+    1.5  # the reference leaves the frame above this many times the regret of the worst contender
+)
 ROOM = 1.1  # above the worst contender
 
 
 def clipped_top(ends: Mapping[str, float]) -> float | None:
-    """Return where a frame ends if the reference is to leave it; None if all fits."""
+    """Return the top of a frame that the reference leaves; None if it fits."""
     others = [end for policy, end in ends.items() if policy != REFERENCE]
     if not others or ends.get(REFERENCE, 0.0) <= CLIPPED * max(others):
         return None
@@ -461,9 +460,9 @@ def clipped_top(ends: Mapping[str, float]) -> float | None:
 
 
 def spread(places: Sequence[float], gap: float, highest: float) -> list[float]:
-    """Return the places moved as little as keeps neighbours a gap apart, at most `highest`.
+    """Move places so that neighbours are at least a gap apart, and none is above `highest`.
 
-    The order is kept, and the sum of squared moves is the least possible below the top.
+    The order is kept, and the sum of squared moves is the smallest possible below the top.
 
     >>> spread([0.0, 5.0, 5.5], gap=1.0, highest=10.0)
     [0.0, 4.75, 5.75]
@@ -477,10 +476,8 @@ def spread(places: Sequence[float], gap: float, highest: float) -> list[float]:
             before, others = blocks[-1]
             blocks[-1] = [(before * others + mean * size) / (others + size), others + size]
     means = [mean for mean, size in blocks for _ in range(int(size))]
-    found = [0.0] * len(places)
+    moved = [0.0] * len(places)
+    lowest = highest - (len(places) - 1) * gap  # of the first, if the last is at the top
     for rank, i in enumerate(order):
-        below_top = (
-            highest - (len(places) - 1) * gap
-        )  # where the lowest is if the highest is on top
-        found[i] = max(min(means[rank], below_top), 0.0) + rank * gap
-    return found
+        moved[i] = max(min(means[rank], lowest), 0.0) + rank * gap
+    return moved

@@ -1,4 +1,4 @@
-"""How policies compare: over many problems, by ranks, and over the seeds of one problem.
+"""Measures that compare policies: over many problems, by ranks, and over the seeds of one problem.
 
 Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off", JMLR 22.
 """
@@ -13,11 +13,11 @@ from jaxtyping import Float, Int
 from rbmle.core.errors import SettingError
 from rbmle.experiments.summary import Cell, Problem, Summary
 
-SIGNIFICANT = 0.05  # a smaller p tells two policies apart: a win, or a loss
-# The level of earlier tables, which left out a √2: 1 − erf(z) < 0.05 is p < 0.1658, as 1 − erf(z) is p of z√2.
+SIGNIFICANT = 0.05  # with a smaller p, a difference is a win or a loss
+# The level of earlier tables, which lacked a √2: 1 − erf(z) < 0.05 is p < 0.1658, as 1 − erf(z) is p of z√2.
 LOOSE = 0.1657763
 STUCK = 2.0  # times the median of all policies' mean regrets
-LEAST = 1.0  # a smaller regret counts as this, so that every ratio is a number
+LEAST = 1.0  # smaller regrets count as this, so that ratios are finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,7 +36,7 @@ class Measures:
 
     @property
     def net(self) -> Int[np.ndarray, " policies"]:
-        """Return significant wins − losses over all other policies and problems."""
+        """Significant wins − losses over all other policies and problems."""
         return self.wins.sum(axis=1) - self.wins.sum(axis=0)
 
     @property
@@ -48,8 +48,8 @@ class Measures:
     ) -> tuple[Float[np.ndarray, " policies"], Float[np.ndarray, " policies"]]:
         """Return the geometric mean of each policy's regret over that of another, and its standard error.
 
-        Variants of one dataset are not independent: the error is that of the mean over datasets, each with
-        the mean logarithm of its variants. It is NaN where fewer than two datasets are shared.
+        Variants of a dataset are not independent, so the error is that of a mean over datasets, each with the
+        mean logarithm of its variants. It is NaN if fewer than two datasets are shared.
         """
         counted = np.log(np.maximum(self.regrets, LEAST))
         logs = counted - counted[at]
@@ -82,7 +82,7 @@ class Measures:
 
     @property
     def order(self) -> list[int]:
-        """Return the policies' places: most wins − losses first, of equals the smaller regret."""
+        """The places of policies by wins − losses, the most first; ties go to the smaller regret."""
         keys = list(zip(-self.net, self.relative, strict=True))
         return sorted(range(len(self.policies)), key=keys.__getitem__)
 
@@ -113,14 +113,14 @@ def measure(summary: Summary) -> Measures:
 def loss(cell: Cell) -> float:
     """Return the progressive validation loss: 1 − the mean reward of the arms that were played.
 
-    That is the mean regret of a round and what even the best arm loses. NaN if that is not known.
+    It is the mean regret of a round plus the loss of the best arm; NaN if the latter is not known.
     """
     return 1 - best_mean(cell.problem) + cell.mean / cell.problem.horizon
 
 
 def best_mean(problem: Problem) -> float:
     """Return the mean reward of the right choice; NaN if it is not one number, or not in [0, 1]."""
-    if not problem.preprocessing:  # a problem that is not made of labelled data
+    if not problem.preprocessing:  # not from labelled data
         return math.nan
     mean = 1.0
     for change in problem.details.get("changes", []):
@@ -177,16 +177,16 @@ CLOSE = 0.01  # "within 1% performance difference are regarded as equally compet
 def is_level(cell: Cell, best: Cell, rounds: int) -> bool:
     """Return whether a policy is statistically tied with the best after some rounds.
 
-    By the signed-rank test (Wilcoxon 1945) over the seeds that both have played: a seed is one order of the
-    data, which makes a problem easy or hard for all policies alike, and one trial that is stuck is one sign,
-    however much it lost. With few seeds, by a difference of 1 % at most.
+    The signed-rank test (Wilcoxon 1945) is over the seeds that both have played: a seed is an order of the
+    data, which makes a problem easy or hard for all policies, and a trial that is stuck is one sign, however
+    much it lost. With fewer than FEW seeds, a difference of at most 1 % is a tie.
     """
     p = seed_p_value(cell, best, rounds)
     return cell.at(rounds)[0] <= best.at(rounds)[0] * (1 + CLOSE) if p is None else p >= SIGNIFICANT
 
 
 def seed_p_value(cell: Cell, other: Cell, rounds: int) -> float | None:
-    """Return how likely differences of so much one sign are by chance, or None if few seeds are shared."""
+    """Return the p-value of the signed-rank test on shared seeds; None if there are fewer than FEW."""
     from scipy.stats import wilcoxon
 
     shared = sorted(set(cell.seeds) & set(other.seeds))
@@ -202,17 +202,17 @@ def _seed_regrets(cell: Cell, seeds: list[int], rounds: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranks:
-    """The best policy of a problem has rank 1 there; equals share the middle of their ranks."""
+    """Mean ranks of policies; the best of a problem has rank 1 there, and ties share the mean rank."""
 
     policies: tuple[str, ...]
     problems: int  # on which all policies were played
     means: Float[np.ndarray, " policies"] = field(repr=False)
     difference: float  # CD: mean ranks that differ by less are tied
-    p: float  # of Friedman's test: how likely such ranks are if all policies are equal
+    p: float  # of Friedman's test that all policies are equal
 
     @property
     def cliques(self) -> list[tuple[int, ...]]:
-        """Return the largest groups of policies whose mean ranks are tied, best first."""
+        """The largest groups of policies whose mean ranks are tied, best first."""
         order = np.argsort(self.means, kind="stable")
         groups: list[tuple[int, ...]] = []
         for start, first in enumerate(order):

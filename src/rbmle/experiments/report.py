@@ -1,4 +1,4 @@
-"""Pages of runs: self-contained HTML files that load nothing, to be read offline."""
+"""HTML pages about runs: self-contained, so that they can be read offline."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ def section(heading: str, content: str) -> str:
 
 
 def numbers(table: ReportTable) -> str:
-    """Return a table of numbers, in a box that scrolls."""
+    """Return a scrollable table of numbers."""
     rows = []
     for title, entries in table.rows:
         shown = []
@@ -70,14 +70,14 @@ def words(
 
 
 def listing(items: Sequence[str], otherwise: str = "") -> str:
-    """Return sentences as a list, or what to say if there are none."""
+    """Return sentences as a list, or the text `otherwise` if there are none."""
     if not items:
         return f"<p>{escape(otherwise)}</p>"
     return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
 
 
 def _box(caption: str, head: Sequence[str], rows: Iterable[str], kind: str) -> str:
-    """Return a table in a box that scrolls by itself, by keyboard too."""
+    """Return a table in a box that scrolls, also by keyboard."""
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
@@ -109,7 +109,7 @@ $body
 
 
 def comparison_sections(summary: Summary) -> list[str]:
-    """Return the section of a report that compares policies over all problems; none if there is nothing."""
+    """Return the section that compares policies over all problems, if there is anything to compare."""
     measures = measure(summary)
     if not is_compared(measures):
         return []
@@ -118,7 +118,7 @@ def comparison_sections(summary: Summary) -> list[str]:
 
 
 def write_comparison(summary: Summary, path: Path, title: str, note: str, policy: str) -> None:
-    """Write the page of a summary, which says where a policy loses; it loads nothing, and needs no script."""
+    """Write a page that compares policies, and says where `policy` loses."""
     measures = measure(summary)
     if is_compared(measures):
         picture = f'<figure class="picture">{dot_svg([measured_panel(measures)])}</figure>'
@@ -134,7 +134,7 @@ def write_comparison(summary: Summary, path: Path, title: str, note: str, policy
 
 
 def write_sections(path: Path, title: str, note: str, sections: list[str]) -> None:
-    """Write a page of sections; it asks for nothing else, and needs no script."""
+    """Write a page of sections; it loads no other file and needs no script."""
     page = COMPARISON_PAGE.substitute(
         title=escape(title),
         lead=escape(note),
@@ -145,7 +145,7 @@ def write_sections(path: Path, title: str, note: str, sections: list[str]) -> No
 
 
 def losses_of(measures: Measures, summary: Summary, policy: str) -> list[str]:
-    """Return a sentence for each problem on which a policy has over 1.05 times the best regret."""
+    """Return a sentence for each problem on which a policy has more than 1.05 times the best regret."""
     places = [place for place, name in enumerate(measures.policies) if name == policy]
     if not places:
         return [f"{policy_title(policy)} was not played."]
@@ -182,9 +182,9 @@ def write_report(
     title: str = TITLE,
     note: str = "",
 ) -> None:
-    """Write the report of a summary, beside the published numbers if there are some.
+    """Write the report of a summary, with published numbers beside ours if there are some.
 
-    `note` is said before any number.
+    `note` is shown above all numbers.
     """
     page = Template(_asset("page.html")).substitute(
         title=escape(title),
@@ -224,17 +224,14 @@ def _body(summary: Summary, published: PaperResults | None, note: str) -> str:
 
 
 def _side_by_side(*sections: str) -> str:
-    """Return sections that stand beside each other where the page is wide enough."""
     return f'<div class="side">\n{chr(10).join(sections)}\n</div>'
 
 
 def _picture(summary: Summary) -> str:
-    """Return the final regrets as dots, of as many problems as a reader can take in."""
+    """Return the final regrets as dots, for at most MOST_PANELS problems."""
     panels = final_panels(summary)[:MOST_PANELS]
     more = len(summary.problems) - len(panels)
-    text = (
-        "Mean final regret, with two standard errors. Filled: as good as the best of the problem."
-    )
+    text = "Mean final regret, with two standard errors. Filled: statistically tied with the best."
     rest = f" {more} more problems are in the tables." if more else ""
     return f'<figure class="picture">{dot_svg(panels)}</figure><p>{text}{rest}</p>'
 
@@ -270,7 +267,7 @@ def _notices(summary: Summary, published: PaperResults | None) -> Iterable[str]:
 
 
 def _comparisons(summary: Summary, published: PaperResults | None) -> Iterable[str]:
-    """Yield how policies compare: on published problems with our claim, on others with each other."""
+    """Yield comparisons: with published numbers where there are some, and with each other elsewhere."""
     claimed = [p for p in summary.problems if published is not None and published.has(p)]
     others = [p for p in summary.problems if p not in claimed]
     if others:
@@ -280,7 +277,7 @@ def _comparisons(summary: Summary, published: PaperResults | None) -> Iterable[s
 
 
 def _losses(summary: Summary, published: PaperResults, problems: Sequence[Problem]) -> str:
-    """Return where the proposed policy is beaten, and where published numbers are not."""
+    """Return where other policies beat the proposed one, and where we do not beat published numbers."""
     ours = policy_title(published.policy)
     nowhere = f"Nowhere: {ours} is the best of every column, or within 1 % of it."
     nothing = f"Nothing: no number that can be compared is above the {published.source}'s."
@@ -315,7 +312,6 @@ def _charts(summary: Summary) -> str:
 
 
 def _settings(summary: Summary) -> str:
-    """Return each policy's settings, and where they were used."""
     shown = []
     for policy in summary.policies:
         used: dict[str, list[str]] = {}
@@ -359,7 +355,6 @@ def _cpu(summary: Summary) -> str:
 
 
 def _versions(summary: Summary) -> str:
-    """Return the versions of all runs; several of one name are all named."""
     by_name: dict[str, set[str]] = {}
     for cell in summary.cells:
         for versions in cell.versions:
@@ -370,7 +365,7 @@ def _versions(summary: Summary) -> str:
 
 
 def _data(summary: Summary) -> str:
-    """Return the curves as JSON that cannot leave its script element."""
+    """Return the curves as JSON, escaped so that it cannot end its script element."""
     charts = []
     for problem in summary.problems:
         cells = [cell for cell in summary.cells if cell.problem == problem]

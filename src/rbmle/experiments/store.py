@@ -1,4 +1,4 @@
-"""Runs on disk, how far trials have got, and which runs may be compared."""
+"""Runs on disk, the progress of trials, and which runs may be compared."""
 
 import json
 import os
@@ -21,7 +21,7 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A folder of runs. Writers need no coordinator: a file is put in its place whole."""
+    """A folder of runs. Several processes may write to it, because each file appears in one step."""
 
     folder: Path
 
@@ -29,15 +29,15 @@ class Store:
         return self.folder / f"{id}{ENDING}"
 
     def get(self, trial: Trial) -> Run | None:
-        """Return the run of a trial, or None if there is none that is whole."""
+        """Return the run of a trial; None if it is missing or damaged."""
         return self.find(trial.id)
 
     def find(self, id: str) -> Run | None:
-        """Return the run of a trial by its id, or None if there is none that is whole."""
+        """Return the run of a trial by its id; None if it is missing or damaged."""
         return self._read(self.path(id))
 
     def put(self, run: Run) -> None:
-        """Write a run beside its place, to disk, and then put it there in one step."""
+        """Write a run, whole or not at all."""
         record = {
             "id": run.id,
             "settings": run.settings,
@@ -71,15 +71,14 @@ class Store:
                 continue
 
     def _read(self, path: Path) -> Run | None:
-        """Return the run in a file; a damaged one counts as missing, and is run again."""
         try:
             with zipfile.ZipFile(path) as zipped:
                 record = json.loads(zipped.read("run.json"))
                 with zipped.open("regrets.npy") as entry:
                     regrets = np.lib.format.read_array(entry, allow_pickle=False)
-                    entry.read()  # to its end, where the checksum is compared
+                    entry.read()  # zipfile compares the checksum at the end
             settings = record["settings"]
-            if isinstance(described := settings.get("settings"), str):  # of an older version
+            if isinstance(described := settings.get("settings"), str):  # from an earlier version
                 settings["settings"] = parse_description(described)
             return Run(regrets=regrets, **record)
         except DAMAGED:
@@ -88,12 +87,12 @@ class Store:
 
 BEAT_ENDING = ".beat"
 BEAT_SECONDS = 0.5  # between two beats
-STALE_SECONDS = 60.0  # after which a beat is one of a process that has died
+STALE_SECONDS = 60.0  # an older file was left by a process that died
 
 
 @dataclass(slots=True, kw_only=True)
 class TrialProgress:
-    """The file of one trial that is being played."""
+    """The progress of a trial that is being played, in a file that other processes read."""
 
     path: Path
     last: float = 0.0
@@ -104,7 +103,7 @@ class TrialProgress:
         return TrialProgress(path=store.folder / f".{trial.id}{BEAT_ENDING}")
 
     def beat(self, rounds: int, regret: float) -> None:
-        """Tell how many rounds were played, at most twice a second."""
+        """Write how many rounds were played, at most twice a second."""
         now = time.monotonic()
         if now - self.last < BEAT_SECONDS:
             return
@@ -118,7 +117,7 @@ class TrialProgress:
 
 
 def rounds_in_play(store: Store) -> int:
-    """Return how many rounds were played of trials that are not finished."""
+    """Return the number of rounds played in unfinished trials."""
     total = 0
     for path in store.folder.glob(f".*{BEAT_ENDING}"):
         try:
@@ -134,17 +133,17 @@ NAMED = 3  # codes in a message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The runs that are used, and those that are left as they are of other code."""
+    """The runs that are used, and those that are left out because other code made them."""
 
     used: tuple[Run, ...]
     left: tuple[Run, ...]
-    is_current: bool  # is the code of those that are used the current one?
+    is_current: bool  # whether the current code made those that are used
 
 
 def of_one_code(runs: Iterable[Run], current: Code) -> Selection:
     """Return the runs of the current code; if there are none, those of the newest code.
 
-    Of a module outside rbmle the newest code counts, which the current process need not have loaded.
+    For a module outside rbmle, the newest code in the runs counts; this process may not have loaded it.
     """
     finished = sorted(runs, key=lambda run: run.finished)
     if not finished:
@@ -160,12 +159,12 @@ def of_one_code(runs: Iterable[Run], current: Code) -> Selection:
 
 
 def note_on(selection: Selection, folder: Path) -> str:
-    """Return which runs of a folder are shown, if not all or not of the current code; else nothing."""
+    """Return a note on the runs of a folder that are not shown, or not of the current code; else nothing."""
     sentences = []
     if not selection.is_current:
-        code = named_codes(run.code for run in selection.used)
+        code = list_codes(run.code for run in selection.used)
         sentences.append(
-            f"No run in {folder} is of the current code; these are of the newest there is ({code})."
+            f"No run in {folder} is of the current code; these are of the newest code there ({code})."
         )
     if selection.left:
         sentences.append(left_out([run.code for run in selection.left], folder))
@@ -173,21 +172,21 @@ def note_on(selection: Selection, folder: Path) -> str:
 
 
 def left_out(codes: Sequence[Code], folder: Path) -> str:
-    """Return that runs of other code are not used, and how to see them."""
+    """Return the message that runs of other code are not used, and how to see them."""
     runs = "1 run" if len(codes) == 1 else f"{len(codes)} runs"
     are, them = ("is", "it") if len(codes) == 1 else ("are", "them")
     return (
-        f"{runs} in {folder} {are} of other code ({named_codes(codes)}) and {are} not used; "
+        f"{runs} in {folder} {are} of other code ({list_codes(codes)}) and {are} not used; "
         f"rbmle report --all-code shows {them}."
     )
 
 
 def is_other(code: Code, current: Code, outside: Mapping[str, str]) -> bool:
-    """Return whether a run is of other code than the current, and than that of modules outside."""
+    """Return whether a run has other code than the current one, of rbmle or of modules outside."""
     return _rbmle_part(code) != _rbmle_part(current) or not _agrees(code, outside)
 
 
-def named_codes(codes: Iterable[Code]) -> str:
+def list_codes(codes: Iterable[Code]) -> str:
     """Return codes for a message, such as: version 0.1.0, code 3fa91c2b."""
     names = list(dict.fromkeys(f"version {code.version}, code {code.title}" for code in codes))
     more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
@@ -199,5 +198,4 @@ def _rbmle_part(code: Code) -> tuple[str, str]:
 
 
 def _agrees(code: Code, outside: Mapping[str, str]) -> bool:
-    """Return whether no module outside has another digest than here."""
     return all(outside.get(name, digest) == digest for name, digest in code.outside)

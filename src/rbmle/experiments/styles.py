@@ -1,4 +1,4 @@
-"""How a policy's line looks: the same in all figures and in the report."""
+"""Styles of lines: a policy has the same one in all figures and in the report."""
 
 import zlib
 from collections import Counter
@@ -8,16 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How a line looks; dashes tell lines apart without colour."""
+    """The style of a line; dashes distinguish lines without colour."""
 
     colour: str
     dashes: tuple[float, ...] = ()  # on, off, … in points; solid if empty
     width: float = 1.5  # points
 
 
-# Okabe and Ito's colours and a few more, each as dark or light as it takes for a contrast of 3 to
-# white and to near black. Two lines with the same dashes have colours that colour-blind readers
-# can tell apart.
+# Okabe and Ito's colours and a few more, each with a contrast of at least 3 to white and to near black.
+# Colour-blind readers can distinguish the colours of two lines with the same dashes.
 VERMILION, ORANGE, BLUE, SKY = "#d55e00", "#c77f00", "#0072b2", "#3a9bd9"
 GREEN, PINK, PURPLE, OLIVE = "#009e73", "#cc79a7", "#8f5fd7", "#7f8500"
 BROWN, TEAL, GREY = "#a05a3c", "#00878f", "#767676"
@@ -48,7 +47,7 @@ VARIANTS = {  # of one policy, side by side in figures 2 and 3: the default has 
     "α(t) = ν t^1": Style(colour=PURPLE, dashes=DASH_DOT_DOT, width=1.8),
     "α(t) = ν t^2": Style(colour=BROWN, dashes=DOTS, width=1.8),
 }
-FAMILIES = {  # of policies, by what the titles of their members begin with; the first that fits counts
+FAMILIES = {  # of policies, by prefixes of their titles; the first that fits counts
     "reward-biased (RBMLE)": (("NeuralRBMLE", "LinRBMLE", "GLM-RBMLE"), VERMILION),
     "linear": (("Lin", "GLM"), GREEN),
     "trees": (("tree",), BROWN),
@@ -77,10 +76,10 @@ def family_of(title: str) -> tuple[str, str]:
 
 
 def styles(policies: Iterable[str]) -> dict[str, Style]:
-    """Return a style for each policy: the same in all figures, and none twice while they last.
+    """Return a style for each policy: the same in all figures, and different ones as long as they last.
 
-    A policy without a style of its own gets one by its name, of the colour and the dashes that
-    are least used in the figure.
+    A policy without its own style gets one by its name, with the colour and the dashes that are least used in
+    the figure.
     """
     names = list(policies)
     known = STYLES | VARIANTS

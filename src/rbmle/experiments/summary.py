@@ -1,4 +1,4 @@
-"""Runs, summarised: for each problem and policy the mean and the deviation over its runs."""
+"""Summaries of runs: for each problem and policy, the mean and the deviation over its runs."""
 
 import json
 from collections import Counter
@@ -22,7 +22,7 @@ CODE_LABEL = "code"
 
 
 def file_names(files: Iterable[str], parts: int = 1) -> dict[str, str]:
-    """Return for each path its shortest end that no other has, of at least so many parts.
+    """Return the shortest unique end of each path, of at least `parts` parts.
 
     >>> file_names(["/x/a/data.csv", "/x/b/data.csv", "/x/b/more.csv"])
     {'/x/a/data.csv': 'a/data', '/x/b/data.csv': 'b/data', '/x/b/more.csv': 'more'}
@@ -37,7 +37,7 @@ def file_names(files: Iterable[str], parts: int = 1) -> dict[str, str]:
 
 
 def _end(file: str, paths: Mapping[str, Sequence[str]], least: int) -> str:
-    """Return the shortest end of a path that no other has, or nothing."""
+    """Return the shortest unique end of a path; empty if there is none."""
     parts = paths[file]
     for count in range(least, len(parts) + 1):
         if all(other[-count:] != parts[-count:] for name, other in paths.items() if name != file):
@@ -46,7 +46,7 @@ def _end(file: str, paths: Mapping[str, Sequence[str]], least: int) -> str:
 
 
 def labels(policies: Mapping[Key, tuple[Any, str]]) -> dict[Key, str]:
-    """Return for each policy, given by its settings and its code, how it differs from the others.
+    """Return a label for each policy, given its settings and code, that says how it differs from the others.
 
     >>> first, second = ({"class": "P", "a": 1, "b": {"class": "P", "c": c}} for c in (2, 3))
     >>> labels({1: (first, ""), 2: (second, "")})
@@ -86,7 +86,7 @@ def _flatten(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def settings_text(settings: Any) -> str:
-    """Return the settings of a policy as Python writes them.
+    """Return the settings of a policy as a Python expression.
 
     >>> settings_text({"class": "LinUCB", "exploration": 0.5, "model": {"class": "Ridge"}})
     'LinUCB(exploration=0.5, model=Ridge())'
@@ -106,32 +106,30 @@ def _python_text(value: Any) -> str:
 
 Variant = tuple[
     str, str, Code
-]  # a policy's name, a key of its settings, and the code that played it
-POINTS = 300  # of a curve that is drawn
-VARIANT_START = " ("  # between a policy's name and what tells it from others of that name
-SHORT = 12  # characters of a detail in a title: enough of a digest to tell it from another
+]  # a policy's name, its settings as text, and the code that played it
+POINTS = 300  # of a drawn curve
+VARIANT_START = " ("  # between a policy's name and the label of its variant
+SHORT = 12  # characters of a detail in a title, enough to distinguish digests
 
-# How names are shown; the order is that of the registry and of the catalog, which are those of the paper.
+# Titles of names, in the order of the registry and of the catalog, which is that of the paper.
 POLICY_TITLES = {name: title_of(kind) for name, kind in POLICIES.items()}
 DATASET_TITLES = {name: source.label for name, source in DATASETS.items() if source.label}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What runs must share to be averaged."""
+    """A problem; runs on it may be averaged."""
 
     dataset: str
-    preprocessing: str  # empty if the environment states none
+    preprocessing: str  # empty if the environment has none
     horizon: int
-    details: dict[str, Any] = field(
-        default_factory=dict, hash=False
-    )  # what else is stated, as JSON
-    file: str = field(default="", compare=False)  # where the data were read, if in a file
+    details: dict[str, Any] = field(default_factory=dict, hash=False)  # other settings, as JSON
+    file: str = field(default="", compare=False)  # path of the data, if they are a user's file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curve:
-    """Cumulative regret after some of the rounds; std is None if there is one run only."""
+    """Cumulative regret after some of the rounds; std is None for a single run."""
 
     rounds: Int[np.ndarray, " points"]
     mean: Float[np.ndarray, " points"]
@@ -140,16 +138,16 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cell:
-    """A policy on a problem: what its runs have in the mean, and how far they differ."""
+    """The runs of a policy on a problem."""
 
     problem: Problem
-    policy: str  # its name, with what tells it from others of that name
+    policy: str  # its name, and the label of its variant if there are several
     seeds: tuple[int, ...]  # one for each run
     ids: tuple[str, ...]  # one for each run
     settings: Any  # of the policy, as JSON
     code: Code
     versions: tuple[dict[str, str], ...]  # the different ones
-    cpu_seconds: float  # of a run, in the mean
+    cpu_seconds: float  # of a run, on average
     regrets: Float[np.ndarray, "runs rounds"] = field(repr=False)  # cumulative
 
     @property
@@ -160,7 +158,7 @@ class Cell:
 
     @property
     def curve(self) -> Curve:
-        """Return the curve at no more than 300 rounds, the first and the last among them."""
+        """The curve at no more than 300 rounds, including the first and the last."""
         horizon, whole = self.problem.horizon, self.whole
         kept = np.unique(np.linspace(0, horizon - 1, min(horizon, POINTS)).round().astype(int))
         std = None if whole.std is None else whole.std[kept]
@@ -172,7 +170,6 @@ class Cell:
 
     @property
     def std(self) -> float | None:
-        """Return the deviation of the final regret with divisor n − 1; None for one run."""
         return self.at(self.problem.horizon)[1]
 
     def at(self, rounds: int) -> tuple[float, float | None]:
@@ -188,18 +185,18 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Cells, those of a problem together, policies in the paper's order."""
+    """Cells, grouped by problem, with policies in the paper's order."""
 
     cells: tuple[Cell, ...]
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return the problems: datasets in the paper's order, then others by name."""
+        """The problems: datasets in the paper's order, then others by name."""
         return tuple(dict.fromkeys(cell.problem for cell in self.cells))
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """Return the policies in the paper's order, then others by name."""
+        """The policies in the paper's order, then others by name."""
         return tuple(
             sorted(
                 {cell.policy for cell in self.cells},
@@ -224,7 +221,7 @@ class Summary:
         return [cell for cell in on if cell.policy.partition(VARIANT_START)[0] == policy]
 
     def name(self, problem: Problem) -> str:
-        """Return the dataset's name; of files that share it, the ends of their paths that do not."""
+        """Return the dataset's name; for files of one name, the end of the path that distinguishes them."""
         same = [other.file for other in self.problems if other.dataset == problem.dataset]
         return (
             file_names(same)[problem.file]
@@ -233,7 +230,7 @@ class Summary:
         )
 
     def title(self, problem: Problem) -> str:
-        """Return the dataset's title, with what tells it from other problems on that dataset."""
+        """Return the dataset's title, with the details that distinguish problems on that dataset."""
         name = self.name(problem)
         same = [other for other in self.problems if self.name(other) == name]
         details = []
@@ -251,16 +248,15 @@ class Summary:
 
 
 def policy_title(policy: str) -> str:
-    """Return how a policy is called in tables; what tells it from others of its name stays."""
+    """Return the title of a policy in tables, with the label of its variant."""
     name, opening, details = policy.partition(VARIANT_START)
     return POLICY_TITLES.get(name, name) + opening + details
 
 
 def summarise(runs: Iterable[Run]) -> Summary:
-    """Return the summary of runs. A run that comes twice counts once.
+    """Summarise runs; duplicates count once.
 
-    Runs that differ in their environment or horizon, in the settings of their policy, or in the code
-    that made them, are never averaged.
+    Runs are averaged only if they have the same environment, horizon, settings of the policy, and code.
     """
     groups: dict[tuple[Problem, Variant], dict[tuple[str, int], Run]] = {}
     for run in runs:
@@ -310,7 +306,7 @@ def _cell(problem: Problem, row: str, runs: list[Run]) -> Cell:
 
 
 def _problem(run: Run) -> Problem:
-    """Return the problem of a run; its horizon is the number of rounds really played."""
+    """Return the problem of a run; its horizon is the number of rounds that were played."""
     stated = dict(run.settings["environment"])
     return Problem(
         dataset=str(stated.pop("name")),
@@ -322,7 +318,7 @@ def _problem(run: Run) -> Problem:
 
 
 def _text(value: Any) -> str:
-    """Return a setting as text; nothing if it states nothing."""
+    """Return a setting as text; empty for None."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, sort_keys=True)

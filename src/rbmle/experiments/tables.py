@@ -160,7 +160,7 @@ def mean_table(
 def std_table(summary: Summary, published: PaperResults | None = None) -> ReportTable:
     """Return the paper's table 2; with `published` each number has that of others beside it.
 
-    No number is in bold: a small deviation alone is no merit, and Uniform often has the smallest.
+    No number is in bold: a small deviation by itself is not a merit, and Uniform often has the smallest.
     """
     beside = "" if published is None else _caption_note(published)
     table = _table(
@@ -177,7 +177,7 @@ def std_table(summary: Summary, published: PaperResults | None = None) -> Report
 def defeats(summary: Summary, policy: str, problems: Sequence[Problem] | None = None) -> list[str]:
     """Return a sentence for each problem where a policy is neither best nor within 1 % of it.
 
-    It says so where the seeds do not tell the two apart, whatever their means.
+    It says so if the difference is not significant over the seeds.
     """
     lines = []
     ours = policy_title(policy)
@@ -198,7 +198,7 @@ def defeats(summary: Summary, policy: str, problems: Sequence[Problem] | None = 
 
 def _doubt(p: float | None) -> str:
     return (
-        "" if p is None or p < SIGNIFICANT else f"; the seeds do not tell them apart (p = {p:.2f})"
+        "" if p is None or p < SIGNIFICANT else f"; the difference is not significant (p = {p:.2f})"
     )
 
 
@@ -218,7 +218,7 @@ def unbeaten(summary: Summary, published: PaperResults) -> list[str]:
 
 
 def is_comparable(summary: Summary, published: PaperResults) -> bool:
-    """Say whether there is a number that was played for as many rounds as a published one."""
+    """Return whether a policy was played for as many rounds as a published number."""
     pairs = [_pair(cell, published, what) for cell in summary.cells for what in DIGITS]
     return any(ours is not None and theirs is not None for ours, theirs in pairs)
 
@@ -240,7 +240,7 @@ def _table(
     caption: str,
     corner: str,
 ) -> ReportTable:
-    """Return a table of one number of each cell; in bold what is as good as the smallest of a column."""
+    """Return a table with a number for each cell; those that tie with the smallest of a column are bold."""
     columns = []
     for problem in summary.problems:
         cells = [summary.cell(problem, policy) for policy in summary.policies]
@@ -285,11 +285,11 @@ def _beside(
 
 
 def _caption_note(published: PaperResults) -> str:
-    return f" Below it the {published.source}'s number, and how much ours differs."
+    return f" Below it the {published.source}'s number, and the difference of ours."
 
 
 def _note(cell: Cell, published: PaperResults, what: Statistic) -> str:
-    """Return the note of a number of ours; nothing if fewer rounds were played than published."""
+    """Return the note beside one of our numbers; empty if we played fewer rounds than published."""
     ours, theirs = _pair(cell, published, what)
     if ours is None or theirs is None:
         return ""
@@ -303,7 +303,7 @@ def _note(cell: Cell, published: PaperResults, what: Statistic) -> str:
 def _pair(
     cell: Cell, published: PaperResults, what: Statistic
 ) -> tuple[float | None, float | None]:
-    """Return our number and theirs after as many rounds as they played."""
+    """Return our number and the published one, after as many rounds."""
     if not published.has(cell.problem):
         return None, None
     numbers, dataset = published.means if what == "mean" else published.stds, cell.problem.dataset
@@ -319,7 +319,7 @@ def _at(cell: Cell, rounds: int, what: Statistic) -> float | None:
 
 
 def _with_error(cell: Cell, rounds: int) -> tuple[float | None, float | None]:
-    """Return the mean after some rounds and its standard error; None if fewer were played, or one run was."""
+    """Return the mean after some rounds and its standard error; None for each that is not known."""
     std = _at(cell, rounds, "std")
     return _at(cell, rounds, "mean"), None if std is None else std / len(cell.seeds) ** 0.5
 
@@ -329,7 +329,7 @@ def _text(number: float, error: float | None, digits: int) -> str:
 
 
 def _difference(ours: float, theirs: float) -> str:
-    """Return by how much ours is larger, in percent where that means something."""
+    """Return by how much ours is larger, in percent if theirs is above 0."""
     if ours == theirs:
         return ", the same"
     if theirs <= 0:
@@ -339,7 +339,7 @@ def _difference(ours: float, theirs: float) -> str:
 
 
 def standings(summary: Summary, problems: Sequence[Problem]) -> list[str]:
-    """Return a sentence for each problem: the best policy, its equals, and the others in order."""
+    """Return a sentence for each problem: the best policy, those that tie with it, and the others in order."""
     lines = []
     for problem in problems:
         cells = sorted((c for c in summary.cells if c.problem == problem), key=lambda c: c.mean)
@@ -358,7 +358,7 @@ def standings(summary: Summary, problems: Sequence[Problem]) -> list[str]:
 
 
 def _behind(cell: Cell, best: Cell) -> str:
-    """Return a policy with its distance to the best, in percent where that means something."""
+    """Return a policy with its distance to the best, in percent if the best is above 0."""
     title = policy_title(cell.policy)
     if best.mean <= 0:
         return f"{title} {cell.mean:,.1f}"
@@ -376,7 +376,7 @@ DIAGONAL = Entry(text="·")
 
 
 def is_compared(measures: Measures) -> bool:
-    """Say whether there is anything to compare: two policies, and two problems that all have played."""
+    """Return whether there are two policies, and two problems that all of them have played."""
     is_whole = ~np.isnan(measures.regrets).any(axis=0)
     return len(measures.policies) > 1 and int(is_whole.sum()) > 1
 
@@ -409,11 +409,11 @@ def comparison_table(measures: Measures) -> ReportTable:
         caption=(
             f"{len(measures.policies)} policies on {count} problems. Significant wins and losses (two-sided "
             "p < 0.05) are counted over all other policies and problems; beside them wins − losses at the "
-            "level of earlier tables, p < 0.166. Regret is relative to the best of each problem, in the "
+            "level of earlier tables, p < 0.166. Regret is relative to the best of each problem, as a "
             "geometric mean; relative to the first policy it has its standard error over datasets. A trial "
-            "is stuck if its regret is over twice the median of all policies' means. Of the ranks, "
-            f"{mean_ranks.problems} problems count, and a difference below {mean_ranks.difference:.2f} tells "
-            "nothing."
+            "is stuck if its regret is over twice the median of all policies' means. Ranks are over "
+            f"{mean_ranks.problems} problems; a difference below {mean_ranks.difference:.2f} is not "
+            "significant."
         ),
         corner="Policy",
         columns=(
@@ -463,7 +463,7 @@ def pairs_table(measures: Measures) -> ReportTable:
 
 
 def loss_table(measures: Measures, summary: Summary) -> ReportTable:
-    """Return the progressive validation loss of each policy on each problem, which is a row here."""
+    """Return the progressive validation loss of each policy, with a row for each problem."""
     order, losses = measures.order, measures.losses
     rows = []
     for at, problem in enumerate(measures.problems):

@@ -33,23 +33,22 @@ CLASS = "class"  # of a part of a policy, among its settings
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """All that determines a run."""
+    """Everything that determines a run."""
 
     policy: Policy[Any]
     name: str  # the policy's, in tables
     environment: Environment
     horizon: int
     seed: int
-    # Where a trial is played, the modules of a policy from outside may have no file.
+    # Read when the trial is made, because the process that plays it may not have the files.
     outside: tuple[tuple[str, str], ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Read the code that is not rbmle's."""
         object.__setattr__(self, "outside", outside_code(self.policy, self.environment))
 
     @property
     def code(self) -> Code:
-        """Return the code that decides the trial, rbmle's as it is in this process."""
+        """The code that the trial depends on, with rbmle's as it is in this process."""
         return replace(own_code(), outside=self.outside)
 
     @property
@@ -69,10 +68,10 @@ class Trial:
 
     @cached_property
     def id(self) -> str:
-        """Return a hash of the trial's content and code: equal trials have one id.
+        """A hash of the trial's content and code: equal trials have one id.
 
-        A file is known by its content, not by its path. The policy counts by its `repr`, as it always has, so
-        that ids stay what they were.
+        A file counts by its content, not its path. The policy counts by its `repr`, so that ids are those of
+        earlier versions.
         """
         environment = {k: v for k, v in self.settings["environment"].items() if k != FILE}
         content = self.settings | {"settings": repr(self.policy), "environment": environment}
@@ -80,13 +79,13 @@ class Trial:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out settings and id: another process may have other code, and finds its own."""
+        """Leave out settings and id, because another process may have other code."""
         return {k: v for k, v in vars(self).items() if k not in ("settings", "id")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What happened in a trial."""
+    """The result of a trial."""
 
     id: str
     settings: dict[str, Any]  # of the trial, as JSON
@@ -118,10 +117,10 @@ class Run:
 
 
 def play(trial: Trial, report: Callable[[int, float], None] | None = None) -> Run:
-    """Play a trial; `report` is called with the rounds played and the regret, now and then.
+    """Play a trial; `report` is called with the rounds played and the regret, every CHUNK rounds.
 
-    Where rewards come late, the last ones come after the last decision, and are not learned. Where arms are
-    shown as a list, regret is against the list of the best ones. What a log takes to learn is part of the time.
+    If rewards are delayed, those that come after the last decision are not learned. If arms are shown as a
+    list, regret is relative to the list of the best ones. Learning the log counts in the time.
     """
     world = load_data(trial.environment)
     _compile_kernels(trial, world)
@@ -172,9 +171,9 @@ def describe(value: Any) -> Any:
 
 
 def parse_description(text: str) -> Any:
-    """Return what `describe` makes of a policy, given its `repr`, which runs used to be stored with.
+    """Return the description of a policy from its `repr`, which earlier versions stored in runs.
 
-    A text that is no such `repr` stays as it is.
+    Any other text stays as it is.
     """
     try:
         node = ast.parse(text, mode="eval").body
@@ -209,7 +208,7 @@ def _make_bandit(trial: Trial, world: Environment) -> Bandit:
 
 
 def _compile_kernels(trial: Trial, world: Environment) -> None:
-    """Let another bandit play a round, so that no compilation is part of the time of a run."""
+    """Let another bandit play a round, so that the time of a run includes no compilation."""
     other = _make_bandit(trial, world)
     offer = world.round(0, trial.seed)
     decision = other.decide(offer.x)
