@@ -78,10 +78,6 @@ class Everyday:
         return FAMILIES[self.family].shown
 
     @property
-    def is_reported(self) -> bool:
-        return self.family in REPORTED
-
-    @property
     def settings(self) -> dict[str, Any]:
         return {
             "name": self.name,

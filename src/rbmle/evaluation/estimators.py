@@ -65,7 +65,6 @@ class Estimator:
     terms: Callable[[Judged, Bounds], Terms]
     spread: Callable[[Bounds], float]
     has_model: bool = False  # it needs q̂
-    has_weights: bool = True  # it needs p
 
 
 def _replay(judged: Judged, bounds: Bounds) -> Terms:
@@ -112,7 +111,6 @@ ESTIMATORS = {
             terms=_dm,
             spread=lambda b: b.high - b.low,
             has_model=True,
-            has_weights=False,
         ),
         Estimator(name="ips", terms=_ips, spread=lambda b: b.weight * _with_zero(b)),
         Estimator(

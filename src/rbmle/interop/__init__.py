@@ -8,7 +8,7 @@ from typing import Any
 
 from rbmle.interop.needs import need
 
-# The name of an adapter: its module, the package that it adapts, and the extra that brings it.
+# The name of an adapter: its module, the package that it adapts, and the extra that installs it.
 _ADAPTERS = {
     "BanditClassifier": ("sklearn_classifier", "sklearn", "sklearn"),
     "BanditEnv": ("gymnasium_adapters", "gymnasium", "gymnasium"),

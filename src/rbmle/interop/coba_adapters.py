@@ -25,7 +25,7 @@ CONSTANT = 1.0  # after the features, so that a linear policy has an intercept
 
 
 class CobaLearner(Learner):
-    """A bandit that begins with the first interaction, whose context says how many features there are.
+    """A bandit as a learner of coba; the first interaction determines the number of features.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class CobaLearner(Learner):
     seed
         Of the bandit.
     encoding
-        "disjoint": each action, by its value, is an arm with parameters of its own, and sees the
-        context. "per-arm": an arm sees the context and the features of its action.
+        "disjoint": each action, by its value, is an arm with its own parameters, and sees the context.
+        "per-arm": an arm sees the context and the features of its action.
     floor
         The probability with which an action is drawn at random, see `Bandit`.
     draws
@@ -92,7 +92,6 @@ class CobaLearner(Learner):
             bandit.learn(numbers(context), arm=self._arm(bandit, action), reward=reward)
 
     def _decide(self, context: Any, actions: Sequence[Any]) -> Decision:
-        """Return the decision of the bandit."""
         bandit = self._begin(context, actions)
         if self.encoding is Encoding.PER_ARM:
             return bandit.decide([numbers(context, action) for action in actions])
@@ -116,7 +115,7 @@ class CobaLearner(Learner):
         return self.bandit
 
     def _arm(self, bandit: Bandit, action: Any) -> str:
-        """Return the arm of an action, which is added if it never came before."""
+        """Return the arm of an action; add it if it is new."""
         arm = _id(action)
         if bandit.arms is not None and arm not in bandit.arms.ids:
             bandit.add_arm(arm)
@@ -149,7 +148,7 @@ def numbers(*parts: Any) -> list[float]:
 
 
 def _id(action: Any) -> str:
-    """Return the id of the arm that an action is, by its value."""
+    """Return the id of the arm of an action, by its value."""
     is_value = isinstance(action, Number | str)
     return str(action) if is_value else str(tuple(action))
 
@@ -168,8 +167,8 @@ class InteractionArrays(NamedTuple):
 class CobaEnvironment:
     """The interactions of a simulated environment of coba, in an order that the seed decides.
 
-    If all offer the same actions, these are the arms, and see the context; else each arm sees the context
-    and the features of its action. All interactions must offer equally many.
+    If all interactions offer the same actions, these are the arms, and see the context; otherwise each arm sees
+    the context and the features of its action. All interactions must offer equally many actions.
     """
 
     source: Any = field(repr=False)  # a coba environment, or an iterable of interactions
@@ -212,7 +211,7 @@ class CobaEnvironment:
 
     @property
     def features(self) -> int:
-        """Return the number of features, a constant among them."""
+        """The number of features, including a constant."""
         return int(self.data.X.shape[-1])
 
     @property
@@ -222,7 +221,6 @@ class CobaEnvironment:
 
     @property
     def rows(self) -> int:
-        """Return how many rounds there are before an interaction comes again."""
         return len(self.data.rewards)
 
     @cached_property

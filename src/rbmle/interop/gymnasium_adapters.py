@@ -1,4 +1,4 @@
-"""Adapters to Gymnasium: a problem of rbmle as an environment, and a bandit that plays environments."""
+"""Adapters to Gymnasium: problems of rbmle as environments, and a bandit that plays environments."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from rbmle.environments.base import Environment, Round
 
 
 class BanditEnv(gymnasium.Env):
-    """An environment of rbmle as one of Gymnasium.
+    """A problem of rbmle as a Gymnasium environment.
 
     The observation is the context: the vector that arms share, or a row for each. The action
     is an arm. `reset(seed=s)` begins the run with seed s, and `reset()` the run with the next seed, the
@@ -78,7 +78,7 @@ def _observation(offer: Round) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What happened in some rounds."""
+    """The results of some rounds."""
 
     rewards: Float[np.ndarray, " rounds"]
     returns: Float[np.ndarray, " episodes"]  # the sum of rewards of each episode that has ended
@@ -87,7 +87,7 @@ class Played:
 def gymnasium_bandit(
     env: gymnasium.Env, policy: Policy[Any] | type[Policy[Any]] | str, *, seed: int = 0
 ) -> Bandit:
-    """Return a bandit whose arms are the actions of an environment, and its features the flat observation."""
+    """Return a bandit whose arms are the actions of an environment; its features are the flat observation."""
     space = env.action_space
     if not isinstance(space, Discrete):
         raise SettingError(
@@ -101,10 +101,10 @@ def gymnasium_bandit(
 def play_gymnasium(
     env: gymnasium.Env, bandit: Bandit, rounds: int, *, seed: int = 0, discount: float = 0.0
 ) -> Played:
-    """Play so many rounds, one step each, and learn; the first episode is reset with the seed.
+    """Play `rounds` steps and learn; the first episode is reset with the seed.
 
     With a `discount` of 0, an arm learns the reward of its own step, at once. With γ > 0 it learns the
-    return r_t + γ r_{t+1} + γ² r_{t+2} + … of its episode, when that has ended.
+    return r_t + γ r_{t+1} + γ² r_{t+2} + …, at the end of the episode.
     """
     gamma = probability("discount", discount)
     rewards, returns = np.zeros(whole_number("rounds", rounds, least=0)), []

@@ -1,4 +1,4 @@
-"""LinUCB of MABWiser as a policy, to compare with."""
+"""LinUCB of MABWiser as a policy, for comparison."""
 
 import threading
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ ALL = Memory()
 
 @dataclass(kw_only=True)
 class MABWiserState:
-    """What MABWiser was taught, in order; it is taught again where a state is loaded or copied."""
+    """The observations that MABWiser learned, in order; a loaded or copied state learns them again."""
 
     history: History
     features: int
@@ -55,10 +55,8 @@ class MABWiserLinUCB:
         places = contexts.rows.blocks
         is_shared = len(set(contexts.rows.starts.tolist())) == 1
         X = contexts.part(slice(1)).dense() if is_shared else contexts.dense()
-        with (
-            state.lock,
-            np.errstate(invalid="ignore"),
-        ):  # the bandit refuses indices that are not finite
+        # The bandit refuses indices that are not finite.
+        with state.lock, np.errstate(invalid="ignore"):
             expectations = self._live(state).predict_expectations(X)
         by_arm = [expectations] if isinstance(expectations, dict) else expectations
         by_arm = by_arm * len(places) if is_shared else by_arm
@@ -75,10 +73,10 @@ class MABWiserLinUCB:
     def grow(self, state: MABWiserState, blocks: int, rng: np.random.Generator) -> None:
         with state.lock:
             state.history.grow(blocks)
-            state.live = None  # it is taught again, with more arms
+            state.live = None  # it learns everything again, with more arms
 
     def _live(self, state: MABWiserState) -> Any:
-        """Return the bandit of MABWiser, taught all that the state has seen; the lock is held."""
+        """Return MABWiser's bandit, which has learned all observations of the state; the lock is held."""
         if state.live is None:
             from mabwiser.mab import MAB, LearningPolicy  # it takes a moment to import
 
@@ -93,6 +91,5 @@ class MABWiserLinUCB:
 
 
 def _teach(live: Any, context: Contexts, reward: float, is_first: bool) -> None:
-    """Give MABWiser one observation."""
     learn = live.fit if is_first else live.partial_fit
     learn([int(context.rows.blocks[0])], [reward], context.dense())

@@ -1,4 +1,4 @@
-"""Which extra brings a library."""
+"""Check that the library of an adapter is installed."""
 
 from importlib.util import find_spec
 
@@ -6,15 +6,15 @@ from rbmle.core.errors import SettingError
 
 
 def is_there(package: str) -> bool:
-    """Say whether a package can be imported."""
+    """Return whether a package can be imported."""
     try:
         return find_spec(package) is not None
-    except ValueError:  # it stands in sys.modules as missing
+    except ValueError:  # sys.modules marks it as missing
         return False
 
 
 def need(package: str, extra: str, who: str) -> None:
-    """Raise SettingError if a package is missing, with what to install."""
+    """Raise SettingError that says what to install if a package is missing."""
     if not is_there(package):
         raise SettingError(
             f"{who} needs {package}, which is not installed; run pip install 'rbmle[{extra}]'"

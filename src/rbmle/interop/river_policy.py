@@ -1,4 +1,4 @@
-"""A policy as a contextual one of river: it pulls arms by their ids, in contexts that are dictionaries."""
+"""A bandit as a contextual policy of river: arms have ids, and contexts are dictionaries."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from rbmle.core.types import ArmId
 
 
 class RiverPolicy(ContextualPolicy):
-    """A bandit that begins with the first context, and to which arms are added as they come.
+    """A bandit that is made at the first context; new arms are added as they come.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class RiverPolicy(ContextualPolicy):
     reward_obj
         River's own statistic of each arm; None: the mean.
     reward_scaler
-        As river has it; the bandit learns the scaled reward.
+        As in river; the bandit learns the scaled reward.
     burn_in
         How often each arm is pulled before the bandit decides.
 
@@ -55,7 +55,7 @@ class RiverPolicy(ContextualPolicy):
         return self._begin(context, arm_ids).decide(context, eligible=list(arm_ids)).arm
 
     def _begin(self, context: dict[str, Any], arms: Sequence[ArmId]) -> Bandit:
-        """Return the bandit, which is made at the first context, with all of these arms."""
+        """Return the bandit, made at the first context, with all of these arms."""
         if self.bandit is None:
             names = list(context) if self.features is None else self.features
             self.bandit = Bandit(self.policy, arms=arms, features=names, seed=self.seed)

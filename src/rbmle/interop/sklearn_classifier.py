@@ -29,11 +29,11 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
     policy
         A policy, its class, or its name, such as "neural-ucb".
     random_state
-        From which the order of the rows in `fit` and the bandit's seed are drawn.
+        Determines the order of the rows in `fit` and the bandit's seed.
 
-    After fitting, `bandit_` is the bandit, whose arms are the places of `classes_`, and `rewards_` has what
-    each round paid, in the order in which they were learned. Its mean is an honest accuracy: each class was
-    chosen before its row was learned.
+    After fitting, `bandit_` is the bandit, whose arms are the places of `classes_`, and `rewards_` are the
+    rewards in the order in which they were learned. Their mean is an honest accuracy: each class was chosen
+    before its row was learned.
 
     """
 
@@ -62,10 +62,10 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, rewards: Any = None
     ) -> "BanditClassifier":
-        """Play each row once, in the order given, after all that was learned before.
+        """Continue learning: play each row once, in order.
 
-        The first call has to name all `classes`. With `rewards`, nothing is played: y has the classes that
-        someone chose, and row i learns that y[i] paid rewards[i].
+        The first call has to name all `classes`. With `rewards`, nothing is played: y are classes that were
+        chosen elsewhere, and y[i] had the reward rewards[i].
         """
         is_first = not hasattr(self, "bandit_")
         X, y = self._validate(X, y, is_first)
@@ -86,15 +86,15 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of the largest expected reward for each row; nothing is explored."""
+        """Return the class with the largest expected reward for each row, without exploration."""
         best = self._expected_rewards(X).argmax(axis=1)
         return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n classes"]:
         """Return the probabilities that are nearest to the expected rewards of each row's classes.
 
-        A class's expected reward is the probability that it is right. Each is estimated on its own, so they
-        need not add up to 1; the nearest ones that do are returned.
+        A class's expected reward is the probability that it is right. Each is estimated separately, so they
+        need not sum to 1; the nearest probabilities that do are returned.
         """
         return nearest_probabilities(self._expected_rewards(X))
 
@@ -104,13 +104,11 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _validate(self, X: Any, y: Any, is_first: bool) -> tuple[Any, np.ndarray]:
-        """Return rows and labels, checked as scikit-learn checks them."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=is_first)
         check_classification_targets(y)
         return X, y
 
     def _start(self, classes: np.ndarray, rng: Any) -> None:
-        """Begin before any data."""
         self.classes_ = classes
         seed = int(rng.randint(LARGEST_SEED))
         policy = policy_of(self.policy)
@@ -130,7 +128,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _places(self, y: np.ndarray) -> Int[np.ndarray, " n"]:
-        """Return where the labels stand among the classes."""
+        """Return the places of the labels among the classes."""
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise SettingError(
@@ -165,7 +163,7 @@ def _model(policy: Policy[Any]) -> Predicts:
 def nearest_probabilities(f: Float[np.ndarray, "n classes"]) -> Float[np.ndarray, "n classes"]:
     """Return for each row the p ≥ 0 with Σp = 1 that minimises ‖p − f‖: max(f − τ, 0) for some τ.
 
-    The largest keeps its place. (Duchi et al. 2008, "Efficient projections onto the ℓ₁-ball")
+    The order does not change. (Duchi et al. 2008, "Efficient projections onto the ℓ₁-ball")
 
     >>> nearest_probabilities(np.array([[0.9, 0.3, -2.0]])).round(3).tolist()
     [[0.8, 0.2, 0.0]]

@@ -1,4 +1,4 @@
-"""Networks of PyTorch as models of policies: their parameters, how they are fitted, and their precision."""
+"""Networks of PyTorch as models of policies: parameters, training and precision."""
 
 import threading
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class Perceptron:
 
 @dataclass(slots=True, kw_only=True)
 class TorchNet:
-    """All parameters of a module in one vector, those it started with, and the shape of its contexts."""
+    """The parameters of a module in one vector, their start, and the shape of its contexts."""
 
     theta: Float[np.ndarray, " p"]
     start: Float[np.ndarray, " p"]  # θ₀
@@ -64,9 +64,9 @@ class TorchRows(NamedTuple):
 class TorchNetwork:
     """f(x; θ) of the module that `make(inputs)` returns, for a batch of shape (n, inputs).
 
-    Where arms share their features, x stands in the block of its arm, (0, …, x, …, 0), and there are as many
-    inputs as arms times features. `make` is a function, or a frozen dataclass that can be called, whose
-    `repr` then says all. The module is in its evaluation mode, and has no state but its parameters.
+    If arms share their features, x is in the block of its arm, (0, …, x, …, 0), and the number of inputs is
+    arms times features. `make` is a function, or a callable frozen dataclass, whose `repr` then has every
+    setting. The module is in its evaluation mode, and has no state but its parameters.
     """
 
     make: Callable[[int], nn.Module] = field(default_factory=Perceptron)

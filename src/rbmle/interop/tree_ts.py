@@ -48,7 +48,7 @@ class Forest:
 
 @dataclass(slots=True, kw_only=True)
 class TreeState:
-    """What was seen, the trees of the last fit, and when the next is due."""
+    """The history, the trees of the last fit, and when the next fit is due."""
 
     history: History
     forest: Forest
@@ -63,8 +63,8 @@ class TreeTS:
     committee: int = 25  # trees that a draw is the mean of, with replacement
     leaf: int = 2  # observations in a leaf, at least
     ratio: float = 1.3  # of the observations at two fits
-    lowest: float = 0.0  # reward; of a made-up observation in each tree, so that no arm is given up
-    highest: float = 1.0  # and of another
+    lowest: float = 0.0  # reward of a made-up observation in each tree, so that no arm is abandoned
+    highest: float = 1.0  # reward of another
 
     def __post_init__(self) -> None:
         need("sklearn", "experiments", type(self).__name__)
@@ -162,7 +162,7 @@ class TreeTS:
 
 
 def _stumps(roots: Int[np.ndarray, "blocks trees"], value: float) -> Forest:
-    """Return trees that are one leaf, which all share: it is numbered as the roots say."""
+    """Return trees that share a single leaf."""
     leaf = roots.reshape(-1)[:1].copy()
     nothing = np.zeros(len(leaf), np.int64)
     return Forest(
@@ -177,7 +177,7 @@ def _stumps(roots: Int[np.ndarray, "blocks trees"], value: float) -> Forest:
 
 
 def join_trees(trees: list[Any], shape: tuple[int, int]) -> Forest:
-    """Return trees of scikit-learn in one list of nodes."""
+    """Join trees of scikit-learn into one list of nodes."""
     ends = np.cumsum([tree.node_count for tree in trees])
     starts = ends - [tree.node_count for tree in trees]
     is_leaf = np.concatenate([tree.children_left for tree in trees]) < 0

@@ -26,7 +26,7 @@ SPACE = "x"  # the namespace of all features
 
 @dataclass(kw_only=True)
 class VWState:
-    """What Vowpal Wabbit was taught, in order; it is taught again where a state is loaded or copied.
+    """The observations that Vowpal Wabbit learned, in order; a loaded or copied state learns them again.
 
     Its model file is not enough: predicting changes the file, and a loaded `--cover` continues differently.
     """
@@ -77,7 +77,7 @@ class VowpalWabbit(ABC):
 
     @property
     def options(self) -> str:
-        """Return all options; a cost is −reward, so that untried arms have the prediction 0."""
+        """All options; a cost is −reward, so that untried arms have the prediction 0."""
         products = f" -q {SPACE}{SPACE}" if self.interactions == "quadratic" else ""
         return f"--cb_explore_adf {self.explorer}{products} -b {self.bits} --quiet"
 
@@ -103,15 +103,15 @@ class VowpalWabbit(ABC):
     def weigh(
         self, state: VWState, contexts: Contexts, draws: int, rng: np.random.Generator
     ) -> tuple[Indices, Probabilities | None]:
-        """Return the pmf, which is both."""
+        """Return the pmf twice: it is the index, and the probabilities."""
         pmf = self.index(state, contexts, rng)
         return pmf, pmf
 
     def update(self, state: VWState, seen: Observation, rng: np.random.Generator) -> None:
         """Learn from one observation.
 
-        The played arm's probability is asked for again. It is the propensity of the decision if
-        nothing was learned between the two, and if all arms were eligible.
+        The played arm's probability is computed again. It is the propensity of the decision if nothing was
+        learned in between, and all arms were eligible.
         """
         block, arms = int(seen.context.rows.blocks[0]), len(state.history.member_starts)
         texts = lines(everywhere(seen.context, arms))
@@ -130,7 +130,7 @@ class VowpalWabbit(ABC):
         state.history.grow(blocks)
 
     def _live(self, state: VWState, features: int) -> Any:
-        """Return the workspace, taught all that the state has seen; the lock is held."""
+        """Return the workspace, which has learned all observations of the state; the lock is held."""
         if state.workspace is None:
             from vowpalwabbit import Workspace  # it takes a moment to import
 
@@ -141,7 +141,7 @@ class VowpalWabbit(ABC):
 
 
 def examples(state: VWState, features: int) -> Iterator[list[str]]:
-    """Yield what was taught, in order."""
+    """Yield the examples that were learned, in order."""
     starts, lengths, blocks, indices, values = state.history.rows
     for at in range(state.history.count):
         only = slice(at, at + 1)
@@ -166,7 +166,7 @@ def everywhere(context: Contexts, arms: int) -> Contexts:
 
 
 def lines(contexts: Contexts) -> list[str]:
-    """Return a line for each arm; a feature is named by its place, those of other blocks by others."""
+    """Return a line for each arm; the name of a feature is its number among those of all blocks."""
     starts, lengths, blocks, indices, values = contexts.rows
     texts: dict[tuple[int, int], tuple[np.ndarray, list[str]]] = {}
     formatted = []

@@ -1,4 +1,4 @@
-"""What learns: f(x; θ), its gradient, and how sure it is."""
+"""Models of the reward: f(x; θ), how it is trained, and its uncertainty."""
 
 from rbmle.models.arm_ascent import ArmAscent
 from rbmle.models.blend import LinearPart

@@ -1,4 +1,4 @@
-"""What policies share: learning is that of their model, and only the index is theirs."""
+"""Base classes of policies: the model learns, and the policy adds an index."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -19,8 +19,8 @@ from rbmle.models.regression import AroundRegressionState, Regression, Regressio
 class ModelPolicy(Settings, ABC, Generic[State]):
     """A policy whose field `model` predicts rewards and learns from them.
 
-    Its state is that of the model, and it only needs an `index`. A policy with more in its state overrides what
-    makes, reads, trains, grows and copies a state: `init`, `predict`, `update_all`, `grow`, `frozen`.
+    Its state is that of the model, and it only needs an `index`. A policy with more in its state overrides
+    `init`, `predict`, `update_all`, `grow` and `frozen`.
     """
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class ModelPolicy(Settings, ABC, Generic[State]):
         return self.model.predict(state, contexts)
 
     def index_in_rewards(self, state: State, index: Indices) -> Indices:
-        """Return an index in the units of rewards; models learn rewards less their mean, by their deviation."""
+        """Convert an index from the units in which rewards are learned to those of rewards."""
         if not self.standardises:
             return index
         centre, gain = units(_watch_in(state))
@@ -60,7 +60,6 @@ class ModelPolicy(Settings, ABC, Generic[State]):
         self.update_all(state, Batch.of(seen, rng))
 
     def update_all(self, state: State, batch: Batch) -> None:
-        """Learn a batch."""
         self.model.update_all(state, batch)
 
     def grow(self, state: State, blocks: int, rng: np.random.Generator) -> None:
@@ -82,9 +81,9 @@ class TangentState(AroundRegressionState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TangentPolicy(ModelPolicy[TangentState]):
-    """A policy that knows how sure its network is, by Z = λI + Σ g gᵀ/m over the contexts that were played.
+    """A policy that measures the uncertainty of its network by Z = λI + Σ g gᵀ/m over played contexts.
 
-    g is the gradient of f(x; θ̂) by θ: the policy explores as a linear one does over g.
+    g is the gradient of f(x; θ̂) with respect to θ: the policy explores as a linear one does with features g.
     """
 
     model: Regression = field(default_factory=Regression)
@@ -116,7 +115,7 @@ class TangentPolicy(ModelPolicy[TangentState]):
     def update_all(self, state: TangentState, batch: Batch) -> None:
         """Fit θ̂, then Z ← Z + g(x_t; θ̂) g(x_t; θ̂)ᵀ/m, in the order of Algorithm 2.
 
-        θ̂ stays as it is for an observation that is not to be fitted.
+        θ̂ stays as it is for an observation that is not fitted.
         """
         model, net, m = self.model, state.regression.net, self.model.network.m
         # One call of the kernel does both.
@@ -146,7 +145,6 @@ class TangentPolicy(ModelPolicy[TangentState]):
         self.precision.grow(state.precision, state.regression.net, self.model.ridge)
 
     def frozen(self, state: TangentState) -> TangentState:
-        """Return θ̂, Z and the round."""
         regression = self.model.frozen(state.regression)
         return TangentState(regression=regression, precision=self.precision.frozen(state.precision))
 
@@ -179,7 +177,7 @@ class LearnerPolicy(ModelPolicy[State]):
 
 
 def _watch_in(state: Any) -> Any:
-    """Return what a state has seen of rewards, its own or that of its first part that has one."""
+    """Return the statistics of rewards in a state, or in its first part that has them."""
     if hasattr(state, "watch"):
         return state.watch
     parts = (getattr(state, field.name) for field in fields(state))

@@ -121,7 +121,6 @@ class BootstrappedNN(ModelPolicy[EnsembleState]):
         return np.array([self.model.network.predict(net, contexts) for net in state.nets])
 
     def _restart(self, state: EnsembleState) -> None:
-        """Forget all: the state is that before any data, with the same starts."""
         for net, walk in zip(state.nets, state.walks, strict=True):
             restart_net(net, walk)
         blocks = len(state.history.member_starts)

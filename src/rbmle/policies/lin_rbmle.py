@@ -20,7 +20,7 @@ class LinRBMLE(ModelPolicy[RidgeState]):
 
     model: Ridge = field(default_factory=Ridge)
     bias: float = 1.0  # ν; below 0: pessimism, for learning from logs
-    # The paper has √t; t^¼ explores more at first and less later, see docs/decisions/0008-defaults.md.
+    # The paper has √t; t^¼ explores more at first and less later, see docs/project/decisions/0008-defaults.md.
     growth: Schedule = field(default_factory=lambda: Power(exponent=0.25))
 
     is_separate: ClassVar[bool] = True

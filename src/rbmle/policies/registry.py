@@ -1,4 +1,4 @@
-"""From what a user writes to a policy: neural-ucb:exploration=0.1, or mymodule:MyPolicy.
+"""Find policies by what a user writes: neural-ucb:exploration=0.1, or mymodule:MyPolicy.
 
 A name is that of a policy of rbmle (`POLICIES`), of one that needs another library (`RIVALS`, which
 `--policy all` leaves out), or of one that an installed package registers by an entry point.
@@ -32,11 +32,11 @@ RIVALS = ADAPTERS  # policies that need other libraries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specification:
-    """A policy by its name, and the settings that are not as by default."""
+    """A policy by its name, with the settings that differ from the defaults."""
 
     name: str  # of the registry, of an installed package, or module:Class
     kind: type[Policy[Any]]
-    settings: tuple[str, ...] = ()  # key=value; a later one stands before an earlier
+    settings: tuple[str, ...] = ()  # key=value; a later one takes precedence
 
     def policy(self, tuned: Mapping[str, float] | None = None) -> Policy[Any]:
         """Return the policy; explicit settings override tuned values."""
@@ -82,14 +82,14 @@ def parse_policy(text: str) -> Specification:
         spec = Specification(name=path, kind=kind, settings=tuple(settings))
     else:
         spec = Specification(name=name, kind=_class(name), settings=tuple(settings))
-    spec.policy()  # a mistake in a setting is found here
+    spec.policy()  # raises SettingError for an invalid setting
     return spec
 
 
 def parse_policies(
     text: str, settings: Iterable[str] = ()
 ) -> tuple[list[Specification], list[str]]:
-    """Return the policies of a list with commas between, and notes on what was not set.
+    """Return the policies of a comma-separated list, and notes on settings that some do not have.
 
     `settings` are `policy.key=value`, or `*.key=value` for those policies that have the setting.
     """
@@ -146,7 +146,7 @@ def name_of(policy: Policy[Any]) -> str:
 
 
 def settings_of(policy: Policy[Any]) -> str:
-    """Return the settings that `policy_with` makes a policy of: what is not as by default.
+    """Return the settings that differ from the defaults, in the form that `policy_with` takes.
 
     >>> settings_of(policy_with("neural-ucb", "exploration=0.5"))
     'exploration=0.5'
@@ -155,7 +155,7 @@ def settings_of(policy: Policy[Any]) -> str:
 
 
 def title_of(kind: type[Policy[Any]]) -> str:
-    """Return how a policy is called in tables: its class's `title`, or the name of the class."""
+    """Return the title of a policy in tables: its class's `title`, or the name of the class."""
     title = getattr(kind, "title", None)
     return title if isinstance(title, str) else kind.__name__
 

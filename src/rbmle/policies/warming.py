@@ -1,4 +1,4 @@
-"""Playing a few rounds of policies and their variants, so that every kernel they need is compiled."""
+"""Play a few rounds with policies and their variants, so that every kernel they need is compiled."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ from rbmle.policies.settings import has_setting
 
 ARMS, FEATURES, WIDTH = 2, 2, 2
 MANY = 2 * FEW  # arms, of which GA ascends those that may win
-ROUNDS = 20  # enough for a network of this size that the exact Z⁻¹ becomes a matrix
+ROUNDS = 20  # enough that the exact Z⁻¹ of a network of this size becomes a matrix
 STEPS = 1
 
 

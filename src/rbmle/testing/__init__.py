@@ -1,4 +1,4 @@
-"""The contracts that policies and learners of MDPs of this package pass, to test your own."""
+"""The contracts that this package's policies and learners of MDPs keep, to test your own."""
 
 from rbmle.testing.learners import check_learner, learner_checks
 from rbmle.testing.policies import check_policy, policy_checks

@@ -1,4 +1,4 @@
-"""The contract of learners of MDPs, for learners of your own."""
+"""The contract of learners of MDPs, to test your own."""
 
 import copy
 import random
@@ -15,10 +15,10 @@ from rbmle.core.randomness import Purpose, generator
 from rbmle.testing.playing import Check, checks_of, content, require
 
 STEPS = 200
-LONG = 4000  # in which an easy MDP is learned
+LONG = 4000  # steps, enough to learn the easy MDP
 SEED = 3
 
-# Two states, which action 0 keeps and action 1 changes, mostly; 1 pays.
+# Two states: action 0 mostly stays, action 1 mostly moves to the other, and state 1 pays.
 EASY = MDP(
     transitions=np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.1, 0.9], [0.8, 0.2]]]),
     rewards=np.array([[0.0, 0.0], [1.0, 1.0]]),
@@ -27,7 +27,7 @@ EASY = MDP(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformPlay:
-    """Any action at random: the control that a learner must beat."""
+    """Takes any action at random: the baseline that a learner must beat."""
 
     def init(self, rewards: Float[np.ndarray, "states actions"], rng: np.random.Generator) -> int:
         """Return the number of actions."""

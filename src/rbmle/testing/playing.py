@@ -1,4 +1,4 @@
-"""What the contracts share: problems to play, and checks that name the promise that is broken."""
+"""Helpers of the contracts: problems to play, and checks that name the broken promise."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -20,7 +20,7 @@ ARMS = 4
 
 
 def require(claim: Any, otherwise: str) -> None:
-    """Raise AssertionError unless a claim holds; unlike `assert`, with -O too."""
+    """Raise AssertionError unless a claim holds; unlike `assert`, also under -O."""
     if not claim:
         raise AssertionError(otherwise)
 
@@ -36,13 +36,13 @@ def some_contexts() -> Contexts:
 
 
 def index_of(policy: Policy[Any], state: Any, contexts: Contexts | None = None) -> Indices:
-    """Return the index with a fresh stream, always the same."""
+    """Return the index, with the same stream in every call."""
     offered = some_contexts() if contexts is None else contexts
     return policy.index(state, offered, generator(0, Purpose.INDEX, 0))
 
 
 def play(bandit: Bandit, rounds: range) -> None:
-    """Let the bandit decide and learn; arm 0 is right where the first feature is positive, else 1."""
+    """Let the bandit decide and learn; arm 0 is right if the first feature is positive, else arm 1."""
     for t in rounds:
         if bandit.encoding == "per-arm":
             X = vectors(t, ARMS)
@@ -67,14 +67,14 @@ def train_bandit(
 def learn_in_batches(
     bandit: Bandit, seen: list[Contexts], rewards: np.ndarray, is_fitted: np.ndarray | None
 ) -> None:
-    """Let the bandit learn in batches of 1, 10, 100 and what is left."""
+    """Let the bandit learn in batches of 1, 10, 100 and the rest."""
     for start, end in ((0, 1), (1, 11), (11, 111), (111, len(seen))):
         flags = None if is_fitted is None else is_fitted[start:end]
         bandit.learn_all(stack(seen[start:end]), rewards[start:end], is_fitted=flags)
 
 
 def regret_of(policy: Policy[Any], make: type[Bandit], rounds: int = 400) -> float:
-    """Return the regret on two arms, of which the sign of a feature says which is right."""
+    """Return the regret on two arms; the sign of a feature says which is right."""
     bandit = make(policy, arms=2, features=FEATURES, seed=1)
     regret = 0.0
     for t in range(rounds):
@@ -87,7 +87,7 @@ def regret_of(policy: Policy[Any], make: type[Bandit], rounds: int = 400) -> flo
 
 
 def content(tree: Any) -> list[tuple[str, bytes]]:
-    """Return all that a state holds, byte for byte."""
+    """Return the content of a state, byte for byte."""
     arrays, numbers = leaves(tree)
     return [(name, array.tobytes()) for name, array in arrays.items()] + [
         (name, repr(number).encode()) for name, number in numbers.items()
@@ -103,7 +103,7 @@ def checks_of(
     *arguments: Any,
     expected_failures: Mapping[str, str] | None = None,
 ) -> list[Check]:
-    """Return each promise by name, and a function that checks it for the keeper and what else is given."""
+    """Return each promise by name, with a function that checks it for the keeper and the other arguments."""
     expected = dict(expected_failures or {})
     names = [promise.__name__ for promise in promises]
     for name, reason in expected.items():

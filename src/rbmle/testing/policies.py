@@ -150,7 +150,7 @@ def probabilities_are_a_distribution(policy: Policy[Any], make: type[Bandit]) ->
 
 
 def a_separate_index_does_not_draw(policy: Policy[Any], make: type[Bandit]) -> None:
-    """A policy that says `is_separate` answers the same for every stream."""
+    """A policy with `is_separate` has the same index for every stream."""
     bandit = train_bandit(policy, make)
     if not has(policy, SeparateIndex):
         return
@@ -163,7 +163,7 @@ def a_separate_index_does_not_draw(policy: Policy[Any], make: type[Bandit]) -> N
 
 
 def who_ignores_contexts_reads_none(policy: Policy[Any], make: type[Bandit]) -> None:
-    """A policy that says `ignores_contexts` answers the same for every context."""
+    """A policy with `ignores_contexts` has the same index for every context."""
     bandit = train_bandit(policy, make)
     if not has(policy, IgnoresContexts):
         return
@@ -290,7 +290,7 @@ def _choices(policy: Policy[Any], make: type[Bandit], scale: float, offset: floa
 
 
 def repr_rebuilds_the_policy(policy: Policy[Any], make: type[Bandit]) -> None:
-    """`repr` is the whole truth, and equal policies have equal hashes."""
+    """`repr` has every setting, and equal policies have equal hashes."""
     names = {name: getattr(rbmle, name) for name in rbmle.__all__} | _kinds(policy)
     rebuilt = eval(repr(policy), names)
     require(rebuilt == policy, f"repr makes {rebuilt!r} of {policy!r}")
@@ -329,7 +329,7 @@ def it_learns(policy: Policy[Any], make: type[Bandit]) -> None:
 
 
 def the_largest_rewards_leave_the_index_finite(policy: Policy[Any], make: type[Bandit]) -> None:
-    """The smallest and the largest reward that it takes, in turn: it goes on to decide."""
+    """After the smallest and the largest valid rewards, in turn, it still decides."""
     bandit, rng = make(policy, arms=3, features=FEATURES, seed=0), np.random.default_rng(0)
     limits = limits_of(policy)
     for t in range(EXTREME_ROUNDS):
@@ -342,7 +342,7 @@ def the_largest_rewards_leave_the_index_finite(policy: Policy[Any], make: type[B
 def bad_input_is_refused_and_leaves_the_state_as_it_was(
     policy: Policy[Any], make: type[Bandit]
 ) -> None:
-    """Wrong shapes, NaN, infinity, rewards and arms that cannot be: a message, and no trace."""
+    """Wrong shapes, NaN, infinity, invalid rewards and unknown arms: a message, and no change."""
     bandit = train_bandit(policy, make)
     attempts = _attempts(bandit)
     before, clocks = content(bandit.state), (bandit.round, bandit.decisions)
@@ -358,7 +358,7 @@ def bad_input_is_refused_and_leaves_the_state_as_it_was(
 
 
 def _attempts(bandit: Bandit) -> dict[str, Callable[[], Any]]:
-    """Return what must be refused, by name."""
+    """Return calls with bad input, by name."""
     good = np.ones(FEATURES)
     decision = bandit.decide(good)
     return {
@@ -369,15 +369,15 @@ def _attempts(bandit: Bandit) -> dict[str, Callable[[], Any]]:
         "texts in a context": lambda: bandit.decide(["a", "b", "c", "d"]),
         "no eligible arm": lambda: bandit.decide(good, eligible=[]),
         "an arm listed twice": lambda: bandit.decide(good, eligible=[0, 0]),
-        "an eligible arm that is none": lambda: bandit.decide(good, eligible=[77]),
+        "an unknown eligible arm": lambda: bandit.decide(good, eligible=[77]),
         "a reward of NaN": lambda: bandit.learn(decision, np.nan),
         "an infinite reward": lambda: bandit.learn(decision, np.inf),
         "a reward of 1e20": lambda: bandit.learn(decision, 1e20),
         "a text as reward": lambda: bandit.learn(decision, "much"),  # type: ignore[arg-type]  # the point of it
-        "an arm that is none": lambda: bandit.learn(good, arm=77, reward=1.0),
+        "an unknown arm": lambda: bandit.learn(good, arm=77, reward=1.0),
         "a reward without an arm": lambda: bandit.learn(good, reward=1.0),
         "NaN to learn from": lambda: bandit.learn([np.nan] * FEATURES, arm=0, reward=1.0),
-        "a batch with an arm that is none": lambda: bandit.partial_fit(
+        "a batch with an unknown arm": lambda: bandit.partial_fit(
             [good, good], [0, 77], [1.0, 1.0]
         ),
         "a batch with a reward of NaN": lambda: bandit.partial_fit(

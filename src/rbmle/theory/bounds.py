@@ -48,7 +48,7 @@ def confidence_radius(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegretBound:
-    """A bound as the sum of its terms, for networks so wide that all else vanishes."""
+    """A bound as the sum of its terms, for networks so wide that all other terms vanish."""
 
     rounds: int
     estimation: float  # of θ*: what a confidence interval costs
@@ -161,9 +161,9 @@ def _log_determinant(H: Float[np.ndarray, "n n"], rounds: int, ridge: float) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What Theorem 1 (GA) or 2 (PC) requires, if the paper's unknown constants are 1."""
+    """The requirements of Theorem 1 (GA) or 2 (PC), if the paper's unknown constants are 1."""
 
-    log10_width: float  # log₁₀ of the smallest m, which no float may hold
+    log10_width: float  # log₁₀ of the smallest m, which may be too large for a float
     log10_rate: float  # of the largest η, for that m
     steps: float  # the smallest J; 0 for PC, since Theorem 2 has no such condition
 
@@ -181,8 +181,8 @@ def conditions(
 
     m ≥ max{T¹⁶ λ⁻⁷ L²⁴ (log m)³, (TKL)⁶ λ^{−½} log(TKL²/δ)^{3/2}}, with T²¹ for PC; η ≤ 1/(mλ + TmL); J ≥ TL/λ.
 
-    >>> found = conditions(rounds=15_000, arms=2, ridge=0.001)
-    >>> round(found.log10_width), found.steps
+    >>> needed = conditions(rounds=15_000, arms=2, ridge=0.001)
+    >>> round(needed.log10_width), needed.steps
     (102, 30000000.0)
     """
     T, K, L = rounds, arms, depth

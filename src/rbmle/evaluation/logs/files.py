@@ -27,8 +27,8 @@ from rbmle.evaluation.logs.table import (
 from rbmle.evaluation.results import LogFileError
 
 OTHERS = ("final_reward", "slot_features")  # of the service's exports, which are read too
-CSV_BYTES = 2**22  # read at once; no row may be longer
-LISTS = ("eligible", "probabilities")  # are JSON in CSV
+CSV_BYTES = 2**22  # that are read at once; no row may be longer
+LISTS = ("eligible", "probabilities")  # which are JSON in CSV
 IN_CSV = pa.schema(
     [field if field.name not in ("time", *LISTS) else (field.name, pa.string()) for field in SCHEMA]
 )

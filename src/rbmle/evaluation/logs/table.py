@@ -146,10 +146,10 @@ def conform(
     reading: LogReading,
     columns: Sequence[str] | None = None,
 ) -> LogBatch:
-    """Convert a record batch to SCHEMA; rows without information are left out, bad ones are reported.
+    """Return a record batch as SCHEMA has it; rows without information are left out, bad ones are reported.
 
-    Exports of the service have `final_reward`, which includes default rewards; it is null if the decision was
-    never shown, or dropped. `slot_features` become part of the context.
+    In exports of the service, `final_reward` is what counts, the default reward among it; where it is
+    null, the decision was never shown, or let go. `slot_features` are part of the context.
     """
     names = batch.schema.names
     is_good = np.ones(len(batch), bool)
