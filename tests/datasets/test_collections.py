@@ -131,7 +131,7 @@ def test_a_target_that_is_a_quantity_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_target_cannot_be_named_for_a_collection(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="pmlb:shapes is a dataset of the registry"):
+    with pytest.raises(DatasetError, match="pmlb:shapes is a published dataset"):
         load("pmlb:shapes", target="word", data_dir=tmp_path)
 
 

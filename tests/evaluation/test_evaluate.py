@@ -176,7 +176,10 @@ def test_missing_rewards_count_as_the_default_and_are_said() -> None:
         ({"propensity": [0.8, 1.5, 0.8]}, "row 2: the propensity is 1.5"),
         ({"reward": [1.0, float("inf"), 0.5]}, "row 2: the reward is inf"),
         ({"actions": [ACTIONS, "tea", ACTIONS]}, "row 2: the actions are 'tea', but a JSON array"),
-        ({"actions": [ACTIONS, "[]", ACTIONS]}, "row 2: the actions are '\\[\\]', but each"),
+        (
+            {"actions": [ACTIONS, "[]", ACTIONS]},
+            "row 2: the actions are '\\[\\]', but at least one",
+        ),
         ({"actions": [ACTIONS, None, ACTIONS]}, "row 2: the actions are None"),
         ({"context": ["{}", '{"a": ', None]}, "row 2: the context is '{\"a\": ', but JSON is"),
         (
@@ -229,7 +232,7 @@ def test_estimated_propensities_have_no_interval_that_claims_to_be_exact() -> No
     for interval in ("sequence", "bernstein"):
         log = TableLog(table(propensity=None))
         found, told = warned(log, "uniform", interval=interval, propensities="arms")
-        assert "Intervals by 'sequence' and 'bernstein' are not given" in told
+        assert "There are no intervals by 'sequence' and 'bernstein'" in told
         assert all(one.low is None for one in found.estimates)
 
 

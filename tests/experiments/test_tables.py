@@ -221,7 +221,7 @@ def test_a_defeat_that_may_be_chance_says_so() -> None:
     )
     (line,) = defeats(summary, OURS)
     assert line.startswith(
-        "zoo: NeuralUCB has 100.0, NeuralRBMLE-GA 107.5, 7.5 % more; the seeds do"
+        "zoo: NeuralUCB has 100.0, NeuralRBMLE-GA 107.5, 7.5 % more; the difference is"
     )
 
 
