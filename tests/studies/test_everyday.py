@@ -30,7 +30,15 @@ def test_it_is_played_and_written_and_not_repeated(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "10 trials, 2 families, seeds 0 to 1, settings as given" in result.output
     folder = tmp_path / "paper" / "standard" / "everyday"
-    for ending in (".md", ".tex", ".html", "-families.md", "-shares.png", "-shares.pdf", ".json"):
+    for ending in (
+        ".md",
+        ".tex",
+        ".html",
+        "-families.md",
+        "-shares.png",
+        "-shares.pdf",
+        "-seeds.json",
+    ):
         assert (folder / f"everyday{ending}").stat().st_size > 100
     table = (folder / "everyday.md").read_text()
     assert "LinUCB (exploration=0.5)" in table
@@ -117,6 +125,8 @@ SHARES = Shares(
         "meters": {"a": [0.4, 0.4], "b": [0.5, 0.5], FIXED: [0.1, 0.3]},
     },
     milliseconds={"ads": {"a": 1.0, "b": 2.0, "c": 0.5}, "meters": {"a": 3.0, "b": 2.0}},
+    code={"a": "1f", "b": "2e", "c": "1f"},
+    note="Two seeds.",
 )
 
 
@@ -138,15 +148,46 @@ def test_the_tables_mark_the_best_policy_and_leave_out_what_was_not_played() -> 
     assert not rows["best fixed arm"][0].is_best
     assert rows["c"][0].text == "–"
     assert rows["c"][1].is_best
+    assert [row[-1].text for row in rows.values()] == ["2", "2", "2", "2"]
+    assert policy_table(SHARES).caption.endswith("Played by code 1f; b by 2e.")
     families = dict(family_table(SHARES).rows)
     assert [entry.text for entry in families["meters"]][1:] == ["0.40 ± 0.00", "0.50 ± 0.00", "–"]
 
 
-def test_shares_are_written_small_and_read_again(tmp_path: Path) -> None:
-    path = SHARES.write(tmp_path / "shares.json", "a note")
-    assert Shares.read(path) == SHARES
-    assert json.loads(path.read_text())["note"] == "a note"
-    assert '"a": [ 0.5, 0.7 ]' in path.read_text()
+def test_shares_are_written_small_and_read_again() -> None:
+    record = json.loads(SHARES.text)
+    assert Shares(**record) == SHARES
+    assert record["note"] == "Two seeds."
+    assert '"a": [ 0.5, 0.7 ]' in SHARES.text
+
+
+def test_a_policy_that_was_played_again_replaces_its_shares_alone() -> None:
+    again = Shares(
+        families={"ads": {"a": [0.6, 0.8, 0.7], FIXED: [0.9, 0.9, 0.8]}},
+        milliseconds={"ads": {"a": 0.9}},
+        code={"a": "3d"},
+        note="Three.",
+    )
+    merged = SHARES.replaced(again)
+    assert merged.families["ads"] == SHARES.families["ads"] | again.families["ads"]
+    assert merged.families["meters"] == SHARES.families["meters"]
+    assert merged.milliseconds["ads"] == {"a": 0.9, "b": 2.0, "c": 0.5}
+    assert merged.code == {"a": "3d", "b": "2e", "c": "1f"}
+    assert merged.note == "Two seeds. a again: Three."
+
+
+@pytest.mark.parametrize(
+    ("families", "message"),
+    [
+        ({"ads": {"a": [0.6], FIXED: [0.8]}}, "ads has other problems than before"),
+        ({"pilot": {"a": [0.6], FIXED: [0.8]}}, "there were no shares of pilot yet"),
+    ],
+)
+def test_shares_of_other_problems_are_not_mixed(
+    families: dict[str, dict[str, list[float]]], message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        SHARES.replaced(Shares(families=families, milliseconds={}, code={"a": "3d"}))
 
 
 def test_the_docs_list_every_family() -> None:
@@ -157,19 +198,13 @@ def test_the_docs_list_every_family() -> None:
         assert f"| {name} | {described} | {size} | {family.rounds:,} |" in text
 
 
-@pytest.mark.parametrize("name", ["everyday"])
-def test_the_tables_of_the_docs_are_made_of_the_shares_that_ship(name: str) -> None:
-    shipped, text = (
-        DOCS / "results" / f"{name}.json",
-        (DOCS / "evidence" / "everyday.md").read_text(),
-    )
-    if not shipped.exists():  # the docs have no table yet
-        assert "What came out" not in text
-        return
-    shares = Shares.read(shipped)
-    for table in (policy_table(shares), family_table(shares)):
-        rows = markdown(table).partition("\n\n")[0]
-        assert rows in text
+def test_both_tables_of_the_docs_are_made_of_the_shares_that_ship() -> None:
+    """Marks say so, and test_seed_results compares what is between them."""
+    text = (DOCS / "evidence" / "everyday.md").read_text()
+    for view, table in (("policies", policy_table), ("families", family_table)):
+        shares = Shares(**json.loads((DOCS / "seeds" / "everyday.json").read_text()))
+        marked = f"<!-- results: everyday {view} -->\n"
+        assert marked + markdown(table(shares)).partition("\n\n")[0] in text
 
 
 def test_a_round_that_nobody_learns_from_closes_nothing_of_the_gap() -> None:

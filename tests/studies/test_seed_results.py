@@ -98,6 +98,28 @@ def test_a_changed_number_is_noticed(played: Path, tmp_path: Path) -> None:
     assert list(find_outdated(tmp_path)) == [page]
 
 
+def test_a_policy_that_was_played_again_replaces_its_row_in_the_documentation(
+    tmp_path: Path,
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results: everyday families -->\n<!-- results: end -->\n")
+    little = ["--dataset", "pilot", "--rounds", "30", "--executor", "serial"]
+    for policy, seeds in (("lin-ucb", "1"), ("lin-ts", "2")):
+        chosen = ["--policy", policy, "--seeds", seeds, "--out", str(tmp_path / policy)]
+        played = CliRunner().invoke(app, ["reproduce", "everyday", *chosen, *little])
+        assert played.exit_code == 0, played.output
+        file = tmp_path / policy / "paper" / "standard" / "everyday" / "everyday-seeds.json"
+        result = CliRunner().invoke(app, ["tables", str(file), "--docs", str(tmp_path)])
+        assert result.exit_code == 0, result.output
+    shares = json.loads((tmp_path / "seeds" / "everyday.json").read_text())
+    assert {name: len(row) for name, row in shares["families"]["pilot"].items()} == {
+        "lin-ucb": 1,
+        "lin-ts": 2,
+        "best-fixed-arm": 2,
+    }
+    assert "| LinUCB | LinTS |" in page.read_text() or "| LinTS | LinUCB |" in page.read_text()
+
+
 def test_a_mark_without_results_and_a_wrong_file_get_a_message(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="there is no table nothing mean"):
         render_page("<!-- results: nothing mean -->\n<!-- results: end -->\n", tmp_path)

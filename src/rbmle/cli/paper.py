@@ -158,7 +158,7 @@ def reproduce(
         summary = summarise(run_missing(chosen.trials(plan), place, executor, jobs, console))
         report, note = place / f"{name}.html", chosen.note(plan, summary)
         chosen.page(summary, report, f"{name}: {chosen.title}", note)
-        by_seed = write_trials(summary, place / f"{name}{ENDING}", note)
+        by_seed = (chosen.write_seeds or write_trials)(summary, place / f"{name}{ENDING}", note)
         _show([*chosen.render(summary, place, note), report, by_seed], console)
 
 

@@ -459,6 +459,8 @@ class Study:
     page: Callable[[Summary, Path, str, str], None] = paper_page  # with a title and a note
     note: Callable[[Plan, Summary], str] = Plan.note
     skipped: Callable[[Plan], list[str]] = lambda _: []  # a line for all that cannot be played
+    # Writes the results by seed with a note, if that is not the regret of each trial.
+    write_seeds: Callable[[Summary, Path, str], Path] | None = None
     is_of_the_paper: bool = True  # the others have a folder of their own, and are not among `all`
     is_narrowed: bool = False  # takes --dataset and --rounds, as those of the paper do
     contenders: Callable[[Plan], list[Contender]] | None = None  # to tune; None: there is nothing

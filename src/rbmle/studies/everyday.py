@@ -7,8 +7,8 @@ the others, on seeds from 1000 on, and is for choosing.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from rbmle.core.errors import SettingError
 from rbmle.core.files import write_text
 from rbmle.core.policy import LARGEST_REWARD, Policy, limits_of
 from rbmle.environments import DEVELOPMENT, EVERYDAY, FAMILIES, REPORTED, Everyday, gap_closed
+from rbmle.environments.everyday import Baselines
 from rbmle.environments.everyday_families import COIN, EverydayFamily
 from rbmle.experiments.figures import DotPanel, DotRow, dot_figure, dot_svg
 from rbmle.experiments.report import numbers, section, write_sections
@@ -115,15 +116,18 @@ class Shares:
 
     families: dict[str, dict[str, list[float]]]  # family → policy → a share for each seed
     milliseconds: dict[str, dict[str, float]]  # family → policy → CPU time of a round
+    code: dict[str, str]  # policy → digests of the code that played it
+    note: str = ""  # how it was played
 
     @staticmethod
-    def of(summary: Summary) -> "Shares":
+    def of(summary: Summary, note: str = "") -> "Shares":
         """Return the shares of what was played, and of the best fixed arm of each problem."""
         families: dict[str, dict[str, list[float]]] = {}
         milliseconds: dict[str, dict[str, float]] = {}
+        codes: dict[str, set[str]] = {}
         for cell in summary.cells:
             world, rounds = EVERYDAY[cell.problem.dataset], cell.problem.horizon
-            bounds = [world.baselines(rounds, seed) for seed in cell.seeds]
+            bounds = [_baselines(world, rounds, seed) for seed in cell.seeds]
             ends = zip(cell.regrets[:, -1], bounds, strict=True)
             row = families.setdefault(world.family, {})
             row[cell.policy] = [round(gap_closed(float(r), b.uniform), 4) for r, b in ends]
@@ -131,23 +135,46 @@ class Shares:
             learned = rounds + FAMILIES[world.family].logged
             times = milliseconds.setdefault(world.family, {})
             times[cell.policy] = round(1000 * cell.cpu_seconds / learned, 4)
+            codes.setdefault(cell.policy, set()).add(cell.code.title)
         order = [name for name in FAMILIES if name in families]
         return Shares(
             families={name: families[name] for name in order},
             milliseconds={name: milliseconds[name] for name in order},
+            code={name: ", ".join(sorted(titles)) for name, titles in codes.items()},
+            note=note,
         )
 
-    @staticmethod
-    def read(path: Path) -> "Shares":
-        record = json.loads(path.read_text())
-        return Shares(families=record["families"], milliseconds=record["milliseconds"])
+    @property
+    def text(self) -> str:
+        """Return the shares as JSON, so that tables can be made of them again."""
+        text = json.dumps(asdict(self), indent=1)
+        return re.sub(r"\[[^\]]*\]", lambda match: " ".join(match.group().split()), text) + "\n"
 
-    def write(self, path: Path, note: str) -> Path:
-        """Write the shares of each seed, so that tables can be made of them again."""
-        record = {"note": note, "families": self.families, "milliseconds": self.milliseconds}
-        text = json.dumps(record, indent=1)
-        lists = re.sub(r"\[[^\]]*\]", lambda match: " ".join(match.group().split()), text)
-        return write_text(path, lists + "\n")
+    def replaced(self, newer: "Shares") -> "Shares":
+        """Return these shares with those of the policies that were played again in the place of their old ones.
+
+        Raises SettingError if the problems are not the same.
+        """
+        if strange := [name for name in newer.families if name not in self.families]:
+            raise SettingError(f"there were no shares of {strange[0]} yet; play all policies on it")
+        families = {}
+        for name, row in self.families.items():
+            fresh = newer.families.get(name, {})
+            pair = [row[FIXED], fresh.get(FIXED, [])]
+            if any(a != b for a, b in zip(*pair, strict=False)):
+                raise SettingError(
+                    f"{name} has other problems than before: its best fixed arms differ; play all again"
+                )
+            families[name] = row | fresh | {FIXED: max(pair, key=len)}
+        return Shares(
+            families=families,
+            milliseconds={
+                name: row | newer.milliseconds.get(name, {})
+                for name, row in self.milliseconds.items()
+            },
+            code=self.code | newer.code,
+            note=f"{self.note} {', '.join(newer.code)} again: {newer.note}",
+        )
 
     @property
     def policies(self) -> list[str]:
@@ -194,8 +221,18 @@ class Shares:
         return float(np.mean(times)) if times else None
 
 
+@cache
+def _baselines(world: Everyday, rounds: int, seed: int) -> Baselines:
+    return world.baselines(rounds, seed)
+
+
+def write_shares(summary: Summary, path: Path, note: str) -> Path:
+    """Write the share of each policy, family and seed."""
+    return write_text(path, Shares.of(summary, note).text)
+
+
 def policy_table(shares: Shares) -> ReportTable:
-    """Return a row for each policy: its mean shares, where it is worst, and its time."""
+    """Return a row for each policy: its mean shares, where it is worst, its time and its seeds."""
     everywhere, coins = list(shares.families), shares.coins
     tops = [shares.top(families) for families in (everywhere, coins)]
     rows = []
@@ -211,12 +248,14 @@ def policy_table(shares: Shares) -> ReportTable:
             ),
             Entry(text=_plain(f"{ratio:.2f}"), note=family),
             Entry() if time is None else Entry(text=f"{time:.2f}"),
+            Entry(text=str(max(len(row.get(policy, [])) for row in shares.families.values()))),
         )
         rows.append((_title(policy), entries))
     return ReportTable(
         caption=(
             "Share of the gap between uniform play and the oracle that was closed, in the mean over families, "
-            "± its standard error; the worst ratio of a policy's share to the best one of a family."
+            "± its standard error; the worst ratio of a policy's share to the best one of a family. "
+            f"{_describe_code(shares)}"
         ),
         corner="Policy",
         columns=(
@@ -224,9 +263,20 @@ def policy_table(shares: Shares) -> ReportTable:
             f"The {len(shares.coins)} with rewards 0 and 1",
             "Worst / best",
             "CPU ms / round",
+            "Seeds",
         ),
         rows=tuple(rows),
     )
+
+
+def _describe_code(shares: Shares) -> str:
+    """Return which code played which policy, that of most policies first."""
+    played: dict[str, list[str]] = {}
+    for policy, code in shares.code.items():
+        played.setdefault(code, []).append(_title(policy))
+    first, *others = sorted(played, key=lambda code: -len(played[code]))
+    rest = "".join(f"; {', '.join(played[code])} by {code}" for code in others)
+    return f"Played by code {first}{rest}."
 
 
 def family_table(shares: Shares) -> ReportTable:
@@ -244,7 +294,7 @@ def family_table(shares: Shares) -> ReportTable:
             "Share of the gap that was closed, ± its standard error over seeds; the best policy of each family "
             "in bold."
         ),
-        corner="EverydayFamily",
+        corner="Family",
         columns=tuple(map(_title, shares.policies)),
         rows=tuple(rows),
     )
@@ -282,14 +332,13 @@ def note(families: Mapping[str, EverydayFamily], plan: Plan, summary: Summary) -
 
 
 def render(summary: Summary, out: Path, note: str) -> list[Path]:
-    """Write both tables in Markdown, the first in LaTeX too, the picture, and the share of each seed."""
+    """Write both tables in Markdown, the first in LaTeX too, and the picture."""
     shares = Shares.of(summary)
     table = add_note(policy_table(shares), note)
     return [
         write_text(out / "everyday.md", markdown(table)),
         write_text(out / "everyday.tex", latex(table)),
         write_text(out / "everyday-families.md", markdown(family_table(shares))),
-        shares.write(out / "everyday.json", note),
         *dot_figure([dots(shares)], out / "everyday-shares"),
     ]
 
@@ -334,6 +383,7 @@ def _study(name: str, title: str, families: Mapping[str, EverydayFamily]) -> Stu
         page=page,
         note=partial(note, families),
         skipped=lambda plan: [] if plan.policies else available()[1],
+        write_seeds=write_shares,
         is_of_the_paper=False,
         is_narrowed=True,
     )

@@ -33,6 +33,7 @@ from rbmle.experiments.tables import (
 from rbmle.experiments.trial import Run, parse_description
 from rbmle.studies import riverswim
 from rbmle.studies.base import ENDING, PAPER, write_results
+from rbmle.studies.everyday import Shares, family_table, policy_table
 
 FOLDER = "seeds"  # of the documentation
 ROUNDS = (
@@ -152,11 +153,16 @@ VIEWS: dict[str, Callable[[JSONResults], ReportTable]] = {
     "pairs": lambda found: pairs_table(measure(read_trials(found))),
     "riverswim": riverswim.published_regrets,
     "riverswim-tuning": riverswim.published_tuning,
+    "policies": lambda found: policy_table(Shares(**found)),
+    "families": lambda found: family_table(Shares(**found)),
 }
 
 
 def take(files: Sequence[Path], docs: Path) -> list[Path]:
-    """Copy files of results into the documentation, and return where they are."""
+    """Copy files of results into the documentation, and return where they are.
+
+    Shares of everyday rewards replace those of the same policies; the other policies keep theirs.
+    """
     taken = []
     for file in files:
         if not file.name.endswith(ENDING) or not file.is_file():
@@ -164,7 +170,10 @@ def take(files: Sequence[Path], docs: Path) -> list[Path]:
                 f"{file} has no results by seed; give a file that ends in {ENDING}, which rbmle reproduce wrote"
             )
         place = docs / FOLDER / f"{file.name.removesuffix(ENDING)}.json"
-        taken.append(write_text(place, file.read_text()))
+        text = file.read_text()
+        if place.is_file() and "families" in (newer := json.loads(text)):
+            text = Shares(**json.loads(place.read_text())).replaced(Shares(**newer)).text
+        taken.append(write_text(place, text))
     return taken
 
 
