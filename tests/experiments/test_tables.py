@@ -253,3 +253,12 @@ def entries(table: ReportTable) -> list[list[str]]:
 
 def note(table: ReportTable) -> str:
     return table.rows[0][1][0].note
+
+
+def test_variants_of_what_papers_describe_are_marked() -> None:
+    lines = run("mnist", "lin-ucb", 0, [1])
+    table = mean_table(summarise([run("mnist", "ee-net", 0, [1], settings="EENet()"), lines]))
+    assert "| EE-Net † |" in markdown(table)
+    for text in (markdown(table), latex(table)):
+        assert "A variant of what its paper describes." in text
+    assert "A variant" not in markdown(mean_table(summarise([lines])))

@@ -55,7 +55,7 @@ def numbers(table: ReportTable) -> str:
             best = f'<td class="best"><strong>{text}</strong>{note}</td>'
             shown.append(best if entry.is_best else f"<td>{text}{note}</td>")
         rows.append(f'<tr><th scope="row">{escape(title)}</th>{"".join(shown)}</tr>')
-    return _box(table.caption, (table.corner, *table.columns), rows, "numbers")
+    return _box(table.legend, (table.corner, *table.columns), rows, "numbers")
 
 
 def words(

@@ -112,7 +112,13 @@ VARIANT_START = " ("  # between a policy's name and the label of its variant
 SHORT = 12  # characters of a detail in a title, enough to distinguish digests
 
 # Titles of names, in the order of the registry and of the catalog, which is that of the paper.
-POLICY_TITLES = {name: title_of(kind) for name, kind in POLICIES.items()}
+# Policies that are variants of what their papers describe; docs/reference/policies.md says how.
+VARIANTS_OF_PAPERS = ("ee-net", "fg-ts", "glm-ucb", "npr")
+VARIANT_MARK, VARIANT_NOTE = "†", "† A variant of what its paper describes."
+POLICY_TITLES = {
+    name: f"{title_of(kind)} {VARIANT_MARK}" if name in VARIANTS_OF_PAPERS else title_of(kind)
+    for name, kind in POLICIES.items()
+}
 DATASET_TITLES = {name: source.label for name, source in DATASETS.items() if source.label}
 
 

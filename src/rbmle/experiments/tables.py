@@ -17,7 +17,14 @@ from rbmle.experiments.measures import (
     ranks,
     seed_p_value,
 )
-from rbmle.experiments.summary import Cell, Problem, Summary, policy_title
+from rbmle.experiments.summary import (
+    VARIANT_MARK,
+    VARIANT_NOTE,
+    Cell,
+    Problem,
+    Summary,
+    policy_title,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +45,13 @@ class ReportTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Entry, ...]], ...]
 
+    @property
+    def legend(self) -> str:
+        """Return the caption, and what the mark of some policies means."""
+        titles = (*self.columns, *(title for title, _ in self.rows))
+        is_marked = any(VARIANT_MARK in title for title in titles)
+        return f"{self.caption} {VARIANT_NOTE}" if is_marked else self.caption
+
 
 def markdown(table: ReportTable) -> str:
     """Return a table in Markdown, and its caption below."""
@@ -54,7 +68,7 @@ def markdown(table: ReportTable) -> str:
     rows = [[escape_text(title), *map(show_entry, entries)] for title, entries in table.rows]
     rule = ["---"] + ["---:"] * len(table.columns)
     lines = [f"| {' | '.join(row)} |" for row in [head, rule, *rows]]
-    return "\n".join([*lines, "", escape_text(table.caption), ""])
+    return "\n".join([*lines, "", escape_text(table.legend), ""])
 
 
 def latex(table: ReportTable) -> str:
@@ -70,7 +84,7 @@ def latex(table: ReportTable) -> str:
     return "\n".join(
         [
             "\\begin{table}",
-            f"\\caption{{{latex_text(table.caption)}}}",
+            f"\\caption{{{latex_text(table.legend)}}}",
             "\\centering",
             f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
             "\\hline",
