@@ -68,14 +68,14 @@ def _command(name: str, command: Any) -> str:
 
 
 def _help(text: str) -> str:
-    """Return the help of a command as Markdown; what it shows as it is typed is a block of code."""
+    """Return the help of a command as Markdown, its examples as a block of code."""
     blocks = []
     for block in inspect.cleandoc(text).split("\n\n"):
-        is_code = "\b" in block or all(
-            line.lstrip().startswith(("rbmle ", "$ ")) for line in block.splitlines()
-        )
-        lines = block.replace("\b", "").strip("\n")
-        blocks.append(f"```text\n{inspect.cleandoc(lines)}\n```" if is_code else lines)
+        if block.startswith("\b"):
+            lines = inspect.cleandoc(block.partition("Examples:\n")[2])
+            blocks.append(f"```text\n{lines}\n```")
+        else:
+            blocks.append(block)
     return "\n\n".join(blocks)
 
 

@@ -29,7 +29,7 @@ from rbmle.cli.options import (
 )
 from rbmle.cli.serving import config_text
 from rbmle.policies import POLICIES
-from rbmle.service.settings import ServeSettings, read_settings
+from rbmle.service.settings import ServeSettings, ServiceConfiguration, read_settings
 from rbmle.studies import MEASURED, STUDIES
 
 MAIN = [sys.executable, "-c", "from rbmle.cli import main; main()"]
@@ -71,7 +71,7 @@ EXAMPLES = [
 def test_help_says_what_it_does_with_three_examples_and_four_groups() -> None:
     text = invoke("--help").output
     assert "Choose one of several actions for each user" in text
-    assert len(re.findall(r"^ rbmle \w+", text, re.MULTILINE)) == 3
+    assert len(re.findall(r"^   rbmle \w+", text, re.MULTILINE)) == 3
     places = [text.index(f"─ {group} ─") for group in (COMPARE, JUDGE, SERVE, INSPECT)]
     assert places == sorted(places)
     names = {name.split()[1] for name in COMMANDS}
@@ -199,7 +199,10 @@ def test_the_printed_configuration_is_one_that_can_be_read(tmp_path: Path) -> No
     toml.write_text(printed)
     assert read_settings(toml, {}) == ServeSettings(port=9000, data=str(tmp_path))
     for name in ServeSettings.__struct_fields__:
-        assert re.search(rf"^(# )?{name} =", printed, re.MULTILINE), name
+        assert re.search(rf"^(# )?({name} =|\[{name}\])", printed, re.MULTILINE), name
+    for name, default in ServiceConfiguration().to_json().items():
+        shown = "" if default is None else f" {json.dumps(default)}"
+        assert f"# {name} ={shown}\n" in printed, name
     assert list(tmp_path.iterdir()) == [toml]  # nothing was started
 
 
@@ -211,6 +214,14 @@ def test_the_printed_configuration_has_tables_and_no_password() -> None:
     )
     assert "s3cret" not in text
     assert tomllib.loads(text)["configuration"] == {"log_retention_days": 30, "a": "b"}
+
+
+def test_a_file_takes_settings_behind_the_name_of_its_policy(tmp_path: Path) -> None:
+    toml = tmp_path / "serve.toml"
+    toml.write_text('policy = "neural-ucb:exploration=0.5:model.ridge=2"')
+    printed = tomllib.loads(ended("serve", "--print-config", "--config", str(toml)).stdout)
+    assert printed["policy"] == "neural-ucb"
+    assert printed["policy_settings"] == "exploration=0.5 model.ridge=2"
 
 
 @pytest.mark.parametrize(

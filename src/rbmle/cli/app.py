@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version as installed_version
 from inspect import cleandoc
+from textwrap import indent
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -41,9 +42,13 @@ def _version(wanted: bool) -> None:
 
 
 def help_text(docstring: str | None) -> str:
-    """Return the help of a command; paragraphs of examples keep their lines."""
-    paragraphs = cleandoc(docstring or "").split("\n\n")
-    return "\n\n".join(f"\b\n{p}" if p.startswith("rbmle ") else p for p in paragraphs)
+    """Return the help of a command: paragraphs on one line each, and examples as they are typed."""
+    return "\n\n".join(
+        "\b\nExamples:\n" + indent(paragraph, "  ")
+        if paragraph.startswith("rbmle ")
+        else " ".join(paragraph.split())
+        for paragraph in cleandoc(docstring or "").split("\n\n")
+    )
 
 
 def command(group: str, name: str | None = None) -> Callable[[Command], Command]:

@@ -47,31 +47,35 @@ def _list_policies() -> None:
     from rbmle.policies import POLICIES
     from rbmle.policies.registry import RIVALS, import_policy, list_installed
 
-    table = Table("policy", "class", "index", "settings", "from", show_lines=True)
-    for name, kind in POLICIES.items():
-        table.add_row(name, *_describe(kind), "rbmle")
-    for name, path in RIVALS.items():
-        table.add_row(name, *_describe(import_policy(path)), "rbmle, with an extra")
+    groups = {"Policies": [(name, *_describe(kind)) for name, kind in POLICIES.items()]}
+    groups["Policies of other libraries; each needs an extra"] = [
+        (name, *_describe(import_policy(path))) for name, path in RIVALS.items()
+    ]
     others = list_installed()
     for policy in others:
         same = [other.package for other in others if other.name == policy.name and other != policy]
         owners = "rbmle" if policy.name in POLICIES else ", ".join(same)
-        clash = f"{owners} uses this name too: write {policy.path}" if owners else ""
         try:
-            words = _describe(import_policy(policy.path))
+            kind, formula = _describe(import_policy(policy.path))
         except SettingError as error:
-            words = (policy.path, str(error), "")
-        table.add_row(
-            policy.name, *words, f"{policy.package}; {clash}" if clash else policy.package
+            kind, formula = policy.path, str(error)
+        if owners:
+            formula += f" [{owners} uses this name too: write {policy.path}]"
+        groups.setdefault(f"Policies of {policy.package}", []).append((policy.name, kind, formula))
+    for title, rows in groups.items():
+        table = Table(
+            Column("policy", no_wrap=True), Column("class", no_wrap=True), "index", title=title
         )
-    open_console().print(table)
-    print_line("rbmle policies NAME shows the defaults, and what a round costs.")
+        for row in rows:
+            table.add_row(*row)
+        open_console().print(table)
+    print_line("rbmle policies NAME shows its settings, their defaults, and what a round costs.")
 
 
-def _describe(kind: type) -> tuple[str, str, str]:
-    """Return a policy's class, its formula, and its settings."""
+def _describe(kind: type) -> tuple[str, str]:
+    """Return a policy's class and the formula of its index."""
     formula = ((kind.__doc__ or "").strip().splitlines() or [""])[0]
-    return kind.__name__, formula, ", ".join(f.name for f in fields(kind))
+    return kind.__name__, formula.removeprefix("Index").lstrip(": ")
 
 
 def _show_policy(name: str) -> None:

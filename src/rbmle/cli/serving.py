@@ -6,21 +6,33 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
 from shlex import quote
+from textwrap import fill
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from rbmle.cli.app import SERVE, command, mistake
 from rbmle.cli.extras import require
 from rbmle.cli.options import complete_policy
 from rbmle.core.errors import RBMLEError, SettingError
-from rbmle.service.settings import ServeSettings, descriptions, read_settings
+from rbmle.service.settings import (
+    SETTINGS,
+    FeatureSettings,
+    ServeSettings,
+    ServiceConfiguration,
+    descriptions,
+    read_settings,
+)
 
 TRY = (
     'curl -H "Authorization: Bearer $(rbmle key --scope decide --data {data})" {address}/v1/rank '
     '-d \'{{"context": {{"time": "morning"}}, "actions": [{{"id": "tea"}}, {{"id": "coffee"}}]}}\''
+)
+CONFIG_HEADER = (
+    "# All settings of `rbmle serve`. Keep the lines that you change in a file, and start the service with\n"
+    "# `rbmle serve --config FILE`. A line that begins with # shows a default."
 )
 LOG_VARIABLE = "RBMLE_LOG"
 LOG_SHOWN = (
@@ -167,40 +179,60 @@ def _settings(given: Given) -> ServeSettings:
         given["log"] = os.environ.get(LOG_VARIABLE)
     elif mask_passwords(address) != address:
         _warn(LOG_SHOWN)
-    _split_policy(given)
-    return read_settings(given.pop("config"), given)
+    return _split_policy(read_settings(given.pop("config"), given))
 
 
-def _split_policy(given: Given) -> None:
-    if "=" in (given.get("policy") or ""):
-        from rbmle.policies.registry import parse_policy
+def _split_policy(settings: ServeSettings) -> ServeSettings:
+    """Move settings that stand behind the name of the policy to `policy_settings`."""
+    if "=" not in (settings.policy or ""):
+        return settings
+    from rbmle.policies.registry import parse_policy
 
-        specification = parse_policy(given["policy"])
-        settings = [*specification.settings, given["policy_settings"] or ""]
-        given |= {
-            "policy": specification.name,
-            "policy_settings": " ".join(settings).strip(),
-        }
+    specification = parse_policy(settings.policy or "")
+    texts = [*specification.settings, settings.policy_settings]
+    return replace(settings, policy=specification.name, policy_settings=" ".join(texts).strip())
 
 
 def config_text(settings: ServeSettings) -> str:
     """Return settings as TOML, each with its description; those without a value are comments."""
     from rbmle.service.log.base import mask_passwords
 
-    about, lines, tables = descriptions(ServeSettings), [], []
+    about, lines, tables = descriptions(ServeSettings), [CONFIG_HEADER], []
     for name in settings.__struct_fields__:
         value = getattr(settings, name)
         if name == "log" and value is not None:
             value = mask_passwords(value)
-        if hasattr(value, "__struct_fields__"):
-            value = {key: getattr(value, key) for key in value.__struct_fields__}
-        if isinstance(value, dict):
-            body = [f"{key} = {_toml(part)}" for key, part in value.items() if part is not None]
-            tables.append("\n".join([f"\n# {about[name]}", f"[{name}]", *body]))
+        if name in ("features", "configuration"):
+            tables.append(_table(name, value, _toml_comment(about[name])))
         else:
-            lines.append(f"# {about[name]}")
-            lines.append(f"# {name} =" if value is None else f"{name} = {_toml(value)}")
-    return "\n".join([*lines, *tables]) + "\n"
+            shown = f"# {name} =" if value is None else f"{name} = {_toml(value)}"
+            lines.append(f"{_toml_comment(about[name])}\n{shown}")
+    return "\n\n".join([*lines, *tables]) + "\n"
+
+
+def _table(name: str, values: Any, comment: str) -> str:
+    """Return a table with all its keys; those that the user did not set are comments with the default."""
+    if name == "features":
+        about = descriptions(FeatureSettings)
+        defaults = {key: getattr(FeatureSettings(), key) for key in about}
+        if values is not None:
+            values = {key: getattr(values, key) for key in about}
+    else:
+        about = {key: setting.description for key, setting in SETTINGS.items()}
+        defaults = ServiceConfiguration().to_json()
+    values = {key: value for key, value in (values or {}).items() if value is not None}
+    parts = [f"{comment}\n{'' if values else '# '}[{name}]"]
+    for key in [*defaults, *(key for key in values if key not in defaults)]:
+        default = defaults.get(key)
+        shown = f"# {key} = {'' if default is None else _toml(default)}".rstrip()
+        if key in values:
+            shown = f"{key} = {_toml(values[key])}"
+        parts.append(f"{_toml_comment(about.get(key, 'Not a known key.'))}\n{shown}")
+    return "\n\n".join(parts)
+
+
+def _toml_comment(text: str) -> str:
+    return fill(text.replace("**", ""), 100, initial_indent="# ", subsequent_indent="# ")
 
 
 def _toml(value: Any) -> str:

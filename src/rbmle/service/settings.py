@@ -82,15 +82,16 @@ class ServeSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     policy: Annotated[
         str | None,
         _about(
-            "The policy, as `rbmle policies` lists them. Without it: the one in the log, or `neural-rbmle-pc` "
-            "for a new log."
+            "The policy, as `rbmle policies` lists them, with settings behind the name, as in "
+            "`neural-rbmle-pc:bias=1e-4`. They change the service's tuned settings one by one. Without it: the "
+            "policy in the log, or `neural-rbmle-pc` for a new log."
         ),
     ] = None
     policy_settings: Annotated[
         str,
         _about(
-            "Settings of the policy, `key=value` with spaces between. They change the service's tuned settings "
-            "one by one; everything you do not name keeps its value."
+            "The same settings in another form, `key=value` with spaces between: for the policy in the log, or "
+            "the default policy."
         ),
     ] = ""
     seed: Annotated[
@@ -106,11 +107,11 @@ class ServeSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
     features: Annotated[
         FeatureSettings | None,
-        _about("Table `[features]`: how JSON features become numbers, see below."),
+        _about("Table `[features]`: how JSON features become numbers."),
     ] = None
     configuration: Annotated[
         dict[str, Any] | None,
-        _about("Table `[configuration]`: the configuration of a **new** log, see below."),
+        _about("Table `[configuration]`: the configuration of a **new** log."),
     ] = None
     new_model: Annotated[bool, _about("Start a new model in an existing log.")] = False
     checkpoint_seconds: Annotated[
