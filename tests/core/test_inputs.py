@@ -324,7 +324,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         (LinUCB, {"alpha": 1}, r"LinUCB has no setting 'alpha'; did you mean exploration=…\?"),
         (LinUCB, {"ridge": 1}, r"did you mean model=Ridge\(ridge=…\)\? It has model, explor"),
         (LinUCB, {"explorations": 1}, r"did you mean exploration=…"),
-        (LinUCB, {"nothing_like_it": 1}, r"no setting 'nothing_like_it'; It has model, expl"),
+        (LinUCB, {"nothing_like_it": 1}, r"no setting 'nothing_like_it'; it has model, expl"),
         (LinRBMLE, {"nu": 1}, r"did you mean bias=…"),
         (NeuralUCB, {"hidden": 64}, r"mean model=Regression\(network=Network\(width=…\)\)\?"),
         (Ridge, {"lambda_": 1}, r"Ridge has no setting 'lambda_'; did you mean ridge=…"),

@@ -238,6 +238,8 @@ def unknown_setting(kind: type, name: str) -> str:
     "LinUCB has no setting 'alpha'; did you mean exploration=…? It has model, exploration"
     >>> unknown_setting(LinUCB, "ridge")
     "LinUCB has no setting 'ridge'; did you mean model=Ridge(ridge=…)? It has model, exploration"
+    >>> unknown_setting(LinUCB, "colour")
+    "LinUCB has no setting 'colour'; it has model, exploration"
     """
     spelled = list(_spellings(kind))
     known = [field.name for field in fields(kind)]
@@ -247,8 +249,8 @@ def unknown_setting(kind: type, name: str) -> str:
         or [text for other, text in spelled if name in SYNONYMS.get(other, ())]
         or [f"{other}=…" for other in close]
     )
-    hint = f"did you mean {hints[0]}? " if hints else ""
-    return f"{kind.__name__} has no setting {name!r}; {hint}It has {', '.join(known) or 'none'}"
+    hint = f"did you mean {hints[0]}? It" if hints else "it"
+    return f"{kind.__name__} has no setting {name!r}; {hint} has {', '.join(known) or 'none'}"
 
 
 def fixed_setting(policy: Any, name: str, value: Any, settings: Container[str]) -> str:

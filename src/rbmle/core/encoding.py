@@ -463,8 +463,9 @@ def index_of(x: Any, *, needs_names: bool) -> list[Any] | None:
         is_pandas = hasattr(x, "iloc")
         named = "x.iloc[0]" if is_pandas else "x.row(0, named=True)"
         plain = "x.iloc[0].to_numpy()" if is_pandas else "x.row(0)"
+        rows = "1 row" if len(x) == 1 else f"{len(x)} rows"
         raise ContextError(
-            f"a data frame of {len(x)} rows was given where one context is expected; give one row, as in "
+            f"a data frame of {rows} was given where one context is expected; give one row, as in "
             f"{named if needs_names else plain}, and all rows to decide_many or partial_fit"
         )
     if not hasattr(x, "index"):
