@@ -1,6 +1,7 @@
 """What a front end answers of events, and how its model is changed."""
 
 import io
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -56,6 +57,20 @@ def test_a_policy_is_changed_while_it_runs(tmp_path: Path) -> None:
         assert bandit is not None
         assert isinstance(bandit.policy, NeuralUCB)
         assert service.status().observations == 3
+
+
+def test_the_backlog_is_never_negative_though_a_model_may_be_newer_than_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(small_start(tmp_path)) as service:
+        busy(service, 4)
+        learned(service)
+        newest = service.published
+        assert newest is not None
+        ahead = replace(newest, seq=service.report.seq + 1)
+        monkeypatch.setattr(type(service), "published", ahead)
+        status = service.status()
+    assert (status.backlog, status.records) == (0, ahead.seq)
 
 
 def test_an_event_has_its_answer_and_rewards(tmp_path: Path) -> None:

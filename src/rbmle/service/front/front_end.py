@@ -259,8 +259,10 @@ class FrontEnd:
     def status(self) -> StatusAnswer:
         """Return the state of the service."""
         report, published = self.report, self.published
-        records = max(self.writer.last, report.records)
         learned = max(report.seq, 0 if published is None else published.seq)
+        records = max(
+            self.writer.last, report.records, learned
+        )  # a model may be newer than the report
         return StatusAnswer(
             version=rbmle.__version__,
             records=records,
