@@ -196,7 +196,7 @@ class LogLearner:
         if settings.model.notice is not None:
             self.notify(settings.model.notice)
         with ThreadPoolExecutor(1) as beside:  # kernels are loaded while a checkpoint is read
-            warm = beside.submit(_load_kernels, settings.model)
+            warm = beside.submit(_prepare_model, settings.model)
             restored = self._checkpoints.restore(self.log, self.notify)
             warm.result()
         if restored is not None:
@@ -505,8 +505,13 @@ def name_of(data: Path) -> str:
     return f"{platform.node()}:{data.absolute()}/{os.getpid()}"
 
 
-def _load_kernels(model: ModelSettings) -> None:
-    """Load the kernels that decide; if they had to be compiled, compile those that learn as well."""
+def _prepare_model(model: ModelSettings) -> None:
+    """Load the kernels that decide; if they had to be compiled, compile those that learn as well.
+
+    The initial model, which every publication is compared with, is made here too: made within the first
+    publication, it would delay the next one by SHARE times as long.
+    """
+    initial_model(model)
     before = seconds_compiled()
     model.warm_up(is_learning=False)
     if seconds_compiled() > before:
