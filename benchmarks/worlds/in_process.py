@@ -42,13 +42,13 @@ def play(
         Modelled(settings=model.to_json()),
         Configured(configuration=configuration.to_json()),
     ]
-    _append(fold, log, [(OPERATOR, record) for record in begin], time)
+    append(fold, log, [(OPERATOR, record) for record in begin], time)
     waiting: deque[tuple[str, float]] = deque()
     rewards: list[float] = []
     for some in _parts(iter(events)):
         # A publication earlier than that, since a reward at the very end of its wait would be too late.
         due = [waiting.popleft() for _ in range(len(waiting) + 2 * TOGETHER - late)]
-        _append(fold, log, [(id, Rewarded(values={"": reward})) for id, reward in due], time)
+        append(fold, log, [(id, Rewarded(values={"": reward})) for id, reward in due], time)
         assert fold.bandit is not None
         assert isinstance(fold.model, ModelSettings)
         published = Published(
@@ -59,7 +59,7 @@ def play(
             time=time,
         )
         names = [f"e{len(rewards) + i}" for i in range(len(some))]
-        requests = [_request(name, event) for name, event in zip(names, some, strict=True)]
+        requests = [request_of(name, event) for name, event in zip(names, some, strict=True)]
         decided: list[tuple[str, Record]] = []
         for name, event, request, plays in zip(
             names, some, requests, choose_plays(names, requests, published), strict=True
@@ -74,12 +74,12 @@ def play(
             decided.append((name, record))
             rewards.append(event.reward(plays[0].chosen))
             waiting.append((name, rewards[-1]))
-        _append(fold, log, decided, time)
+        append(fold, log, decided, time)
         time += 1_000 * len(some) // PER_SECOND
     return np.array(rewards)
 
 
-def _append(fold: Fold, log: MemoryLog, records: list[tuple[str, Record]], time: int) -> None:
+def append(fold: Fold, log: MemoryLog, records: list[tuple[str, Record]], time: int) -> None:
     """Write records, and fold them."""
     if not records:
         return
@@ -91,7 +91,7 @@ def _append(fold: Fold, log: MemoryLog, records: list[tuple[str, Record]], time:
     fold.learn()
 
 
-def _request(name: str, event: Event) -> RankRequest:
+def request_of(name: str, event: Event) -> RankRequest:
     own = zip(event.ids, event.actions, strict=True)
     return RankRequest(
         event=name,

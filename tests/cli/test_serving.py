@@ -10,14 +10,15 @@ import threading
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from rbmle.cli.serving import _welcome
 from rbmle.service.access.keys import KeyRing, Scope
 from rbmle.service.learner.start import Start
-from rbmle.service.settings import ServeSettings
-from tests.services import PATIENCE
+from rbmle.service.settings import HoldoutPlay, ServeSettings
+from tests.services import PATIENCE, running, small_start, wait_until
 
 MAIN = "import sys; from rbmle.cli import main; sys.argv[0] = 'rbmle'; main()"
 rbmle = partial(subprocess.run, capture_output=True, text=True, timeout=60, check=False)
@@ -146,3 +147,21 @@ def test_the_line_to_try_has_a_key_that_works(
     for words in (shlex.split(command), ["rbmle", "key", "--data", str(folder)]):
         printed = rbmle([sys.executable, "-c", MAIN, *words[1:]]).stdout.strip()
         assert ring.scope_of(printed) is (Scope.DECIDE if "decide" in words else Scope.ADMIN)
+
+
+def test_configure_changes_the_log_of_a_service_and_shows_it(tmp_path: Path) -> None:
+    data = ["--data", str(tmp_path)]
+
+    def configure(*words: str) -> CompletedProcess[str]:
+        return rbmle([sys.executable, "-c", MAIN, "configure", *words, *data])
+
+    assert "there is no log" in configure("holdout=0.1").stderr
+    with running(small_start(tmp_path)) as service:
+        printed = configure("holdout=0.1", "holdout_play=uniform").stdout
+        assert "holdout = 0.1" in printed.splitlines()
+        wait_until(lambda: service.decider.configuration.holdout == 0.1)
+        assert configure().stdout == printed
+        assert "from 0 to 0.5" in configure("holdout=0.9").stderr
+        assert "write name=value" in configure("holdout").stderr
+        assert "no_such_setting" in configure("no_such_setting=1").stderr
+    assert service.decider.configuration.holdout_play is HoldoutPlay.UNIFORM

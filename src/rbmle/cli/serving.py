@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from contextlib import closing
 from inspect import Parameter, Signature
 from pathlib import Path
 from shlex import quote
@@ -169,6 +170,49 @@ def learn(given: Given) -> None:
     settings = _settings(given)
     where = mask_passwords(settings.log or settings.data)
     run_learner(settings, lambda: _tell(f"rbmle learns from {where}"))
+
+
+@command(SERVE)
+def configure(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(help="What to change, as in holdout=0.05; nothing: show the configuration."),
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Folder of the service.")] = Path("rbmle-data"),
+    log: Annotated[
+        str | None,
+        typer.Option(envvar=LOG_VARIABLE, help="A log in PostgreSQL: postgresql://…."),
+    ] = None,
+) -> None:
+    """Change the configuration of a service, or show it. A running service follows within a second or two.
+
+    rbmle configure holdout=0.05 --data my-service
+    """
+    from rbmle.service.log import LOG_FILE, open_log
+    from rbmle.service.model.settings import change_configuration, settings_of
+
+    place = log or str(data / LOG_FILE)
+    if log is None and not (data / LOG_FILE).exists():
+        raise SettingError(f"there is no log in {data}; rbmle serve creates it at its first start")
+    with closing(open_log(place, is_read_only=not settings)) as opened:
+        if settings:
+            change_configuration(opened, dict(map(_change, settings)))
+        configuration = settings_of(opened).configuration
+    for name, value in ({} if configuration is None else configuration.to_json()).items():
+        typer.echo(f"{name} = {_toml(value)}")
+
+
+def _change(text: str) -> tuple[str, Any]:
+    """Return the name and the value of a change; a value that is no JSON is a text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise SettingError(
+            f"{text!r} is no change of a setting; write name=value, as in holdout=0.05"
+        )
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def _settings(given: Given) -> ServeSettings:

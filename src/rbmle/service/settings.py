@@ -311,6 +311,13 @@ class LearningMode(StrEnum):
     LOGGING_ONLY = "LoggingOnly"
 
 
+class HoldoutPlay(StrEnum):
+    """What the holdout is shown."""
+
+    BASELINE = "baseline"
+    UNIFORM = "uniform"
+
+
 _NO_EFFECT = "Kept for Personalizer's clients; no effect."
 _REWARD_SETTINGS = ("reward_wait_time", "default_reward", "reward_aggregation", "settle")
 
@@ -404,6 +411,23 @@ class ServiceConfiguration:
     auto_optimization_start_date: Annotated[
         datetime | None, Setting(_optional(DATE), _NO_EFFECT)
     ] = None
+    holdout: Annotated[
+        float,
+        Setting(
+            NUMBER,
+            "The share of units that never see the model's choice: they are counted, not learned from, and the "
+            "lift is measured against them. The `unit` of a rank call says which calls belong together.",
+            low=0,
+            high=0.5,
+        ),
+    ] = 0.0
+    holdout_play: Annotated[
+        HoldoutPlay,
+        Setting(
+            _member_of(HoldoutPlay),
+            "What the holdout is shown: the `baseline` action, or each action equally often (`uniform`).",
+        ),
+    ] = HoldoutPlay.BASELINE
     settle: Annotated[
         Settle,
         Setting(

@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 import pytest
 
 from rbmle.service.dashboard.headline import Headline, headline
@@ -9,7 +10,7 @@ from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.view import view
 from rbmle.service.log.records import Play
 from rbmle.service.settings import LearningMode, Settle
-from rbmle.service.statistics.lift_intervals import WindowLift
+from rbmle.service.statistics.lift_intervals import HoldoutLift, Lift, WindowLift
 from rbmle.service.statistics.ranges import MINUTE
 from rbmle.service.statistics.summary import Statistics
 from tests.service.dashboard.samples import busy, count, decided_of, overview_of, played
@@ -225,3 +226,31 @@ def contested(others: float) -> Statistics:
         pays = others if chosen else 0.5
         count(statistics, play, float(number // 2 % 10 < 10 * pays))
     return statistics
+
+
+def test_the_headline_is_the_lift_over_the_holdout_if_there_is_one() -> None:
+    lift = Lift(value=0.1, low=0.04, high=0.16, is_relative=True)
+    difference = Lift(value=0.05, low=0.02, high=0.08, is_relative=False)
+    holdout = HoldoutLift(
+        share=0.1,
+        play="baseline",
+        difference=difference,
+        relative=lift,
+        policy_plays=9_000,
+        held_plays=1_000,
+        policy_mean=0.55,
+        held_mean=0.5,
+    )
+    shown = told(overview_of(contested(0.9), holdout=holdout))
+    assert shown.text == "+10 % over the holdout (4 to 16)"
+    assert shown.tone == "good"
+    assert "9,000 plays of the policy earned 0.550 each, and 1,000 of the holdout" in shown.verdict
+    assert "Without the holdout, from probabilities alone: +" in shown.beside
+    unsure = msgspec.structs.replace(
+        holdout, relative=None, difference=Lift(value=0.05, low=-0.1, high=0.2, is_relative=False)
+    )
+    shown = told(overview_of(contested(0.9), holdout=unsure))
+    assert shown.text.startswith("+0.050 per decision over the holdout (−0.100 to 0.200)")
+    assert "a larger share than 10 %" in shown.why
+    hour = headline(overview_of(contested(0.9), holdout=holdout).within("hour"), is_all_time=False)
+    assert "holdout" not in hour.text

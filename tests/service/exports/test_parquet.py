@@ -8,9 +8,10 @@ import pytest
 
 import rbmle.service.exports.checks
 import rbmle.service.exports.export
-from rbmle.service.exports.export import export
+from rbmle.evaluation.logs import LogReading, open_log
+from rbmle.service.exports.export import ServiceLog, export
 from rbmle.service.log.memory import MemoryLog
-from rbmle.service.log.records import Ticked
+from rbmle.service.log.records import Assignment, Ticked
 from tests.service.exports.samples import OVER, START, decided, kept, lines, rewarded, table
 
 
@@ -35,12 +36,30 @@ def test_a_row_says_all_there_is_to_know_of_a_decision(tmp_path: Path) -> None:
             "mode": "Online",
             "deferred": False,
             "activated": True,
+            "holdout": False,
+            "unit": None,
             "reward_time": moment(START + 5),
             "final_reward": 0.5,
             "learned": 7,
             "seq": 3,
         }
     ]
+
+
+def test_the_holdout_is_marked_and_left_out_of_what_policies_are_judged_on(tmp_path: Path) -> None:
+    held = Assignment(share=0.1, unit="00" * 8, is_held=True)
+    log = kept((0, "e", decided()), (1, "h", decided(assignment=held)), (OVER, "", Ticked()))
+    rows = table(log, tmp_path)
+    assert [(row["event_id"], row["holdout"], row["unit"]) for row in rows] == [
+        ("e", False, None),
+        ("h", True, "00" * 8),
+    ]
+    whole = tmp_path / "whole.parquet"
+    assert export(log, whole, "parquet").rows == 2
+    for judged in (ServiceLog(log, "the log"), open_log(whole)):
+        batches = list(judged.batches(LogReading()))
+        assert [id for batch in batches for id in batch.table["event_id"].to_pylist()] == ["e"]
+    assert export(log, tmp_path / "out.dsjson", "dsjson").rows == 1
 
 
 def moment(milliseconds: int) -> datetime:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from scipy.stats import chisquare
 
@@ -13,8 +14,15 @@ from rbmle.service.api import native
 from rbmle.service.front.decider import ConflictError, InFlightError, content_digest_of
 from rbmle.service.front.requests import Action, ActivateRequest, RankRequest, RewardRequest, Slot
 from rbmle.service.log.base import DuplicateRequest
-from rbmle.service.log.records import NO_FEATURES, Decided, decode_record, pack_features
-from rbmle.service.settings import LearningMode, ServiceConfiguration
+from rbmle.service.log.records import (
+    CELLS,
+    NO_FEATURES,
+    Assignment,
+    Decided,
+    decode_record,
+    pack_features,
+)
+from rbmle.service.settings import HoldoutPlay, LearningMode, ServiceConfiguration
 from tests.services import (
     PATIENCE,
     Service,
@@ -242,3 +250,49 @@ def test_a_configuration_applies_once_it_is_stored(tmp_path: Path) -> None:
         assert service.decider.configuration == after
     with running(small_start(tmp_path)) as service:
         assert service.decider.configuration == after
+
+
+@pytest.mark.parametrize("shown", HoldoutPlay)
+def test_a_unit_in_the_holdout_stays_there_and_never_asks_the_model(
+    service: Service, shown: HoldoutPlay
+) -> None:
+    before = service.decider.configuration
+    configure(service, replace(before, holdout=0.5, holdout_play=shown))
+    held = {Assignment.of(f"u{n}", 0.5, "").unit: f"u{n}" for n in range(20)}
+    held = {unit: name for unit, name in held.items() if int(unit[:8], 16) < 2**31}
+    unit, name = next(iter(held.items()))
+    try:
+        for number in range(8):
+            event = f"{shown}-{number}"
+            answer = rank(service, offer("a", "b", "c", event=event, unit=name, excluded=["a"]))
+            record = decision(service, event)
+            assert answer.holdout
+            assert record.assignment is not None
+            assert (record.assignment.unit, record.assignment.is_held) == (unit, True)
+            chances = [1.0, 0.0] if shown is HoldoutPlay.BASELINE else [0.5, 0.5]
+            assert record.plays[0].probabilities == chances
+            assert record.plays[0].baseline == 1
+        free = rank(service, offer("a", "b", event=f"{shown}-free", unit=name + "?" * 7))
+        assert not free.holdout
+        slots = (Slot(id="one", baseline="b"), Slot(id="two", baseline="a"))
+        page = rank(service, offer("a", "b", event=f"{shown}-slots", unit=name, slots=slots))
+        if shown is HoldoutPlay.BASELINE:
+            assert [slot.chosen for slot in page.slots] == ["b", "a"]
+        assert {slot.chosen for slot in page.slots} == {"a", "b"}
+    finally:
+        configure(service, before)
+    again = rank(service, offer("a", "b", event=f"{shown}-none", unit=name))
+    assert not again.holdout
+    assert decision(service, f"{shown}-none").assignment is None
+
+
+def test_the_holdout_has_its_share_and_grows_without_letting_anyone_go() -> None:
+    shares = [0.01, 0.1, 0.3]
+    held = [
+        {n for n in range(20_000) if Assignment.of(f"user-{n}", share, "baseline").is_held}
+        for share in shares
+    ]
+    assert held[0] < held[1] < held[2]
+    assert [len(units) / 20_000 for units in held] == pytest.approx(shares, abs=0.008)
+    cells = [Assignment.of(f"user-{n}", 0.1, "baseline").cell for n in held[1]]
+    assert chisquare(np.bincount(cells, minlength=CELLS)).pvalue > 1e-4

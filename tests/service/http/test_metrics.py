@@ -19,7 +19,7 @@ from rbmle.service.log.publications import REPORT
 from rbmle.service.model.report import Report, losing_notices
 from rbmle.service.notices import Notice
 from rbmle.service.settings import ServiceConfiguration
-from rbmle.service.statistics.lift_intervals import WindowLift
+from rbmle.service.statistics.lift_intervals import HoldoutLift, Lift, WindowLift
 from tests.services import Service, learned, offer, rank, reward, running, small_start, wait_until
 
 
@@ -104,6 +104,30 @@ def test_lifts_of_windows_are_metrics_and_a_loss_is_an_alarm(service: Service) -
     assert found["rbmle_notices|now-losing|alarm"] == 1
     (notice,) = service.notices
     assert "In the last hour a decision earned 0.200" in notice.text
+
+
+def test_the_lift_over_the_holdout_is_a_metric(service: Service) -> None:
+    lift = HoldoutLift(
+        share=0.1,
+        play="baseline",
+        difference=Lift(value=0.05, low=0.01, high=0.09, is_relative=False),
+        relative=None,
+        policy_plays=900,
+        held_plays=100,
+        policy_mean=0.35,
+        held_mean=0.3,
+    )
+    assert not any("rbmle_holdout" in name for name in figures(Metrics(service)))
+    service.learner.stop()
+    service._thread.join()
+    report = Report(time=0, holdout=lift)
+    service.learner.publications.put(REPORT, msgspec.msgpack.encode(report))
+    wait_until(lambda: service.report.holdout is not None)
+    found = figures(Metrics(service))
+    assert found["rbmle_holdout_lift|value"] == 0.05
+    assert (found["rbmle_holdout_lift|low"], found["rbmle_holdout_lift|high"]) == (0.01, 0.09)
+    assert found["rbmle_holdout_plays|policy"] == 900
+    assert found["rbmle_holdout_reward|holdout"] == 0.3
 
 
 def test_any_worker_reads_the_sum_of_all() -> None:

@@ -14,6 +14,7 @@ from rbmle.service.learner.fold import Fold
 from rbmle.service.learner.joining import Joined
 from rbmle.service.log.records import (
     Activated,
+    Assignment,
     Configured,
     Imported,
     Modelled,
@@ -168,3 +169,21 @@ def test_records_may_be_learned_together(together: int) -> None:
     assert fold.bandit is not None
     assert save_bytes(fold.bandit) == save_bytes(story.bandit)
     assert story.learned == 1
+
+
+def test_the_holdout_is_counted_and_never_learned() -> None:
+    held = Assignment(share=0.5, unit="0" * 16, is_held=True)
+    for settle in Settle:
+        with_holdout = Story(replace(USUAL, settle=settle))
+        without = Story(replace(USUAL, settle=settle))
+        for time in range(40):
+            for story in (with_holdout, without):
+                story.tell(2 * time, f"e{time}", decided())
+                story.tell(2 * time + 1, f"e{time}", Rewarded(values={"": float(time % 3 == 0)}))
+            with_holdout.tell(2 * time + 1, f"h{time}", decided(assignment=held))
+            with_holdout.tell(2 * time + 1, f"h{time}", Rewarded(values={"": 1.0}))
+        for story in (with_holdout, without):
+            story.tell(10 * WAIT, "", Ticked())
+        assert with_holdout.counts.joined == 2 * without.counts.joined == 80
+        assert with_holdout.learned == without.learned
+        assert with_holdout.weight == without.weight

@@ -26,7 +26,8 @@ from rbmle.evaluation.logs.table import (
 )
 from rbmle.evaluation.results import LogFileError
 
-OTHERS = ("final_reward", "slot_features")  # of the service's exports, which are read too
+# Columns of the service's exports, which are read too.
+OTHERS = ("final_reward", "slot_features", "holdout")
 CSV_BYTES = 2**22  # that are read at once; no row may be longer
 LISTS = ("eligible", "probabilities")  # which are JSON in CSV
 IN_CSV = pa.schema(

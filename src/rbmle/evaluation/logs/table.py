@@ -148,11 +148,14 @@ def conform(
 ) -> LogBatch:
     """Return a record batch as SCHEMA has it; rows without information are left out, bad ones are reported.
 
-    In exports of the service, `final_reward` is what counts, the default reward among it; where it is
+    A row with a true `holdout` is left out: it had no chance of another arm, whatever a policy would play. In
+    exports of the service, `final_reward` is what counts, the default reward among it; where it is
     null, the decision was never shown, or let go. `slot_features` are part of the context.
     """
     names = batch.schema.names
     is_good = np.ones(len(batch), bool)
+    if "holdout" in names and pa.types.is_boolean(batch["holdout"].type):
+        is_good = ~np.asarray(pc.fill_null(batch["holdout"], fill_value=False))
     columns_read: dict[str, pa.Array] = {}
     for name, kind in zip(SCHEMA.names, SCHEMA.types, strict=True):
         if columns is not None and name not in columns:

@@ -38,6 +38,7 @@ from rbmle.service.front.requests import (
 )
 from rbmle.service.log.records import NO_FEATURES, RawFeatures
 from rbmle.service.model.limits import Features
+from rbmle.service.model.report import lift_answer
 from rbmle.service.settings import (
     SETTINGS,
     ConfigurationChange,
@@ -96,6 +97,12 @@ class RankBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         list[Id], Meta(max_length=MOST_ACTIONS, description="At least one action must remain")
     ] = []
     deferred: bool = False
+    unit: Annotated[
+        NewId | None,
+        Meta(
+            description="What is in the holdout or not as a whole, such as a user; else the event"
+        ),
+    ] = None
     slots: Annotated[
         list[SlotBody],
         Meta(
@@ -257,6 +264,10 @@ async def _get_status(operations: Operations, id: str, body: bytes) -> bytes:
     return msgspec.json.encode(operations.service.status())
 
 
+async def _get_lift(operations: Operations, id: str, body: bytes) -> bytes:
+    return msgspec.json.encode(lift_answer(operations.service.report))
+
+
 TABLE = table_of(
     {
         "POST rank": deciding(
@@ -272,6 +283,7 @@ TABLE = table_of(
         "PUT configuration": changing("put_configuration", _put_configuration),
         "PATCH configuration": changing("patch_configuration", _patch_configuration),
         "GET status": reading("get_status", _get_status),
+        "GET lift": reading("get_lift", _get_lift),
     }
 )
 

@@ -16,6 +16,7 @@ from rbmle.service.api.native import (
 )
 from rbmle.service.api.routes import ID
 from rbmle.service.front.requests import LONGEST_ID, EventAnswer, RankAnswer, StatusAnswer
+from rbmle.service.model.report import LiftAnswer
 from rbmle.service.settings import SETTINGS, ConfigurationChange, ServiceConfiguration
 
 _REF = "#/components/schemas/{name}"
@@ -100,6 +101,7 @@ _DOCUMENTED = {
         "Change some settings", ConfigurationChange, ConfigurationJSON
     ),
     "get_status": Documented("Get the status of the service", None, StatusAnswer),
+    "get_lift": Documented("Get the lift over the holdout and the baseline", None, LiftAnswer),
 }
 
 

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.words import count, count_of, number, percent
 from rbmle.service.settings import LearningMode, Settle
-from rbmle.service.statistics.lift_intervals import ALL, LAST, Lift, WindowLift, find_loss, lift_of
+from rbmle.service.statistics.lift_intervals import (
+    ALL,
+    LAST,
+    HoldoutLift,
+    Lift,
+    WindowLift,
+    find_loss,
+    lift_of,
+)
 from rbmle.service.statistics.summary import StatisticsSummary
 
 FEWEST = 30  # settled plays of the policy before a lift is shown
@@ -54,8 +62,10 @@ def headline(overview: Overview, *, is_all_time: bool = True) -> Headline:
 
 
 def _compare(overview: Overview, is_all_time: bool) -> Headline:
-    summary = overview.report.summary
+    summary, holdout = overview.report.summary, overview.report.holdout if is_all_time else None
     lift = lift_of(summary.over_baseline)
+    if holdout is not None and find_loss(overview.report.lifts) is None:
+        return _compare_with_holdout(overview, holdout, lift)
     if lift is None or summary.over_baseline.plays < FEWEST:
         unknown = (
             "the lift over the baseline action is not known"
@@ -87,6 +97,36 @@ def _compare(overview: Overview, is_all_time: bool) -> Headline:
         why="" if is_certain else _explain_uncertain(overview),
         tone="good" if lift.low > 0 else "bad" if lift.high < 0 else "plain",
     )
+
+
+def _compare_with_holdout(
+    overview: Overview, holdout: HoldoutLift, estimate: Lift | None
+) -> Headline:
+    """Return the lift over the holdout, beside the one that needs no holdout."""
+    lift, days = holdout.lift, "since the holdout got its share"
+    without = (
+        ""
+        if estimate is None
+        else f"Without the holdout, from probabilities alone: {_over(estimate)} the baseline action "
+        f"({_ends(estimate)}), since the start. "
+    )
+    is_certain = lift.low > 0 or lift.high < 0
+    return Headline(
+        text=f"{_over(lift)} the holdout ({_ends(lift)})",
+        beside=without + _recent(overview.report.lifts),
+        verdict=f"{count_of(holdout.policy_plays, 'play')} of the policy earned {number(holdout.policy_mean)} "
+        f"each, and {count(holdout.held_plays)} of the holdout, which gets {_HELD[holdout.play]}, "
+        f"{number(holdout.held_mean)}, {days}. {_verdict(overview, is_all_time=True)}",
+        why_title=UNSURE,
+        why=""
+        if is_certain
+        else f"the interval contains 0. It narrows as events of the holdout are settled; a larger share than "
+        f"{percent(holdout.share)} makes that faster.",
+        tone="good" if lift.low > 0 else "bad" if lift.high < 0 else "plain",
+    )
+
+
+_HELD = {"baseline": "the baseline action", "uniform": "uniform play"}
 
 
 def _recent(lifts: list[WindowLift]) -> str:

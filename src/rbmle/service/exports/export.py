@@ -114,6 +114,8 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[ExportRow], Any]]] = {
     "mode": (pa.string(), lambda entry: entry.decided.mode),
     "deferred": (pa.bool_(), lambda entry: entry.decided.deferred),
     "activated": (pa.bool_(), lambda entry: entry.is_activated),
+    "holdout": (pa.bool_(), lambda entry: entry.decided.is_held),
+    "unit": (pa.string(), lambda entry: entry.unit),
     "reward_time": (TIME, lambda entry: entry.reward_time),
     "final_reward": (pa.float64(), lambda entry: entry.final_reward),
     "learned": (pa.int64(), lambda entry: entry.decided.learned),
@@ -155,7 +157,10 @@ def _id(entry: ExportRow, place: int | None) -> str | None:
 
 FORMATS: dict[str, Callable[[Iterable[ExportRow], BinaryIO], int]] = {
     "parquet": lambda rows, file: write_parquet(row_groups(rows), file, SCHEMA),
-    "dsjson": lambda rows, file: write_lines(map(line, rows), file),
+    # without the holdout: whoever learns from the lines could not tell it from the policy's decisions
+    "dsjson": lambda rows, file: write_lines(
+        (line(row) for row in rows if not row.decided.is_held), file
+    ),
 }
 
 
@@ -179,7 +184,11 @@ def export(log: Log, path: Path, format: str, step: Step = ignore_step) -> Expor
 
 
 class ServiceLog:
-    """The settled decisions of a log, up to its last record of now, made in [start, end) in milliseconds."""
+    """The settled decisions of a log, up to its last record of now, made in [start, end) in milliseconds.
+
+    Those of the holdout are left out: its units had no chance of another action, and are no part of what a
+    policy is judged on.
+    """
 
     def __init__(
         self, log: Log, name: str, start: int = -TIME_LIMIT, end: int = TIME_LIMIT
@@ -189,7 +198,7 @@ class ServiceLog:
 
     def rows(self) -> Iterator[ExportRow]:
         for row in SettledRows(self._log, self._last):
-            if self._start <= row.stored.row.time < self._end:
+            if self._start <= row.stored.row.time < self._end and not row.decided.is_held:
                 yield row
 
     def batches(

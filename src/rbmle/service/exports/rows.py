@@ -31,6 +31,11 @@ class ExportRow:
         return self.decided.actions[self.play.chosen].id
 
     @property
+    def unit(self) -> str | None:
+        """Return the digest of the unit; None if there was no holdout."""
+        return None if self.decided.assignment is None else self.decided.assignment.unit
+
+    @property
     def eligible(self) -> list[str]:
         return [self.decided.actions[place].id for place in self.play.eligible]
 

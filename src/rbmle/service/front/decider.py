@@ -14,6 +14,7 @@ import numpy as np
 
 from rbmle.core.choosing import shares
 from rbmle.core.errors import RBMLEError
+from rbmle.core.randomness import Purpose, uniform
 from rbmle.core.types import Chosen
 from rbmle.features.json_rows import Offered
 from rbmle.service.front.requests import (
@@ -36,6 +37,7 @@ from rbmle.service.log.records import (
     NO_FEATURES,
     OPERATOR,
     Activated,
+    Assignment,
     Decided,
     EvaluationAsked,
     EvaluationDeleted,
@@ -50,7 +52,7 @@ from rbmle.service.log.records import (
 from rbmle.service.log.writer import Writer
 from rbmle.service.model.published import Published
 from rbmle.service.model.settings import offer_of
-from rbmle.service.settings import LearningMode, ServiceConfiguration
+from rbmle.service.settings import HoldoutPlay, LearningMode, ServiceConfiguration
 
 _EVENTS = uuid.UUID("6f0d2a0e-7c0b-4d4e-9a55-2f1d0b8f3c11")  # namespace of ids made from keys
 
@@ -100,13 +102,16 @@ class Decider:
         published = self._published()
         events = [self._event_of(request, key) for request, key, _ in requests]
         ranks = [request for request, _, _ in requests]
-        plays = choose_plays(events, ranks, published)
+        assignments = assign_units(events, ranks, published.configuration)
+        plays = choose_plays(events, ranks, published, assignments)
         for event, request in zip(events, ranks, strict=True):
             if request.slots:
                 self.slots.remember(event, [slot.id for slot in request.slots])
         return [
-            _draft(event, request, chosen, digest_of(body), published)
-            for event, (request, _, body), chosen in zip(events, requests, plays, strict=True)
+            _draft(event, request, chosen, digest_of(body), published, assignment)
+            for event, (request, _, body), chosen, assignment in zip(
+                events, requests, plays, assignments, strict=True
+            )
         ]
 
     def repeat(self, event: str, request: RankRequest, body: bytes) -> RankAnswer:
@@ -219,15 +224,41 @@ class EventSlots:
         return None
 
 
+def assign_units(
+    events: Sequence[str], requests: Sequence[RankRequest], configuration: ServiceConfiguration
+) -> Sequence[Assignment | None]:
+    """Return whether the unit of each request is held out; None if there is no holdout now."""
+    if not configuration.holdout or configuration.learning_mode is not LearningMode.ONLINE:
+        return [None] * len(requests)
+    share, play = configuration.holdout, configuration.holdout_play.value
+    return [
+        Assignment.of(event if request.unit is None else request.unit, share, play)
+        for event, request in zip(events, requests, strict=True)
+    ]
+
+
 def choose_plays(
-    events: Sequence[str], requests: Sequence[RankRequest], published: Published
+    events: Sequence[str],
+    requests: Sequence[RankRequest],
+    published: Published,
+    assignments: Sequence[Assignment | None] = (),
 ) -> list[list[Play]]:
     """Return the plays of each request, one for each slot; raise FeatureError.
 
-    Requests without slots are decided together, with the same result as one by one.
+    Requests without slots are decided together, with the same result as one by one. Those of units that are
+    held out do not ask the model.
     """
     plays: list[list[Play]] = [[] for _ in requests]
-    simple = [place for place, request in enumerate(requests) if not request.slots]
+    held = {
+        place: assignment
+        for place, assignment in enumerate(assignments)
+        if assignment is not None and assignment.is_held
+    }
+    for place, assignment in held.items():
+        plays[place] = _play_held(events[place], requests[place], assignment, published.bandit.seed)
+    simple = [
+        place for place, request in enumerate(requests) if not request.slots and place not in held
+    ]
     eligible = [_find_eligible(requests[place]) for place in simple]
     offers = [
         _offer(requests[place], places) for place, places in zip(simple, eligible, strict=True)
@@ -236,9 +267,35 @@ def choose_plays(
     for place, places, chosen in zip(simple, eligible, choices, strict=True):
         plays[place] = [_play(places, chosen, published.configuration)]
     for place, request in enumerate(requests):
-        if request.slots:
+        if request.slots and place not in held:
             plays[place] = _fill_slots(events[place], request, published)
     return plays
+
+
+def _play_held(event: str, request: RankRequest, assignment: Assignment, seed: int) -> list[Play]:
+    """Return what a unit that is held out is shown: the baseline, or each action equally often."""
+
+    def play(eligible: list[int], baseline: int, slot: Slot | None) -> Play:
+        probabilities = [1 / len(eligible)] * len(eligible)
+        chosen = baseline
+        if assignment.play == HoldoutPlay.UNIFORM:
+            name = event if slot is None else f"{event}/{slot.id}"
+            chosen = eligible[int(uniform(seed, Purpose.CHOOSE, name) * len(eligible))]
+        else:
+            probabilities = [float(place == baseline) for place in eligible]
+        return Play(
+            eligible=eligible,
+            probabilities=probabilities,
+            chosen=chosen,
+            slot=ONLY_SLOT if slot is None else slot.id,
+            features=NO_FEATURES if slot is None else slot.features,
+            baseline=baseline,
+        )
+
+    if request.slots:
+        return _plays_of_slots(request, play)
+    eligible = _find_eligible(request)
+    return [play(eligible, eligible[0], None)]
 
 
 def _find_eligible(request: RankRequest) -> list[int]:
@@ -291,7 +348,20 @@ def _play(
 
 
 def _fill_slots(event: str, request: RankRequest, published: Published) -> list[Play]:
-    """Return the plays of all slots; each action is shown once."""
+    """Return the plays of all slots, by the model."""
+
+    def play(eligible: list[int], baseline: int, slot: Slot) -> Play:
+        offers = [_offer(request, eligible, slot)]
+        (chosen,) = _weigh([f"{event}/{slot.id}"], offers, published)
+        return _play(eligible, chosen, published.configuration, baseline, slot)
+
+    return _plays_of_slots(request, play)
+
+
+def _plays_of_slots(
+    request: RankRequest, play: Callable[[list[int], int, Slot], Play]
+) -> list[Play]:
+    """Return the play of each slot, where each action is shown once."""
     places = {action.id: place for place, action in enumerate(request.actions)}
     allowed = [
         [place for id, place in places.items() if id not in slot.excluded] for slot in request.slots
@@ -300,12 +370,8 @@ def _fill_slots(event: str, request: RankRequest, published: Published) -> list[
     assignment = SlotAssignment(allowed, baselines)
     plays = []
     for at, slot in enumerate(request.slots):
-        eligible = assignment.eligible(at)
-        offers = [_offer(request, eligible, slot)]
-        (chosen,) = _weigh([f"{event}/{slot.id}"], offers, published)
-        play = _play(eligible, chosen, published.configuration, baselines[at], slot)
-        assignment.take(at, play.chosen)
-        plays.append(play)
+        plays.append(play(assignment.eligible(at), baselines[at], slot))
+        assignment.take(at, plays[-1].chosen)
     return plays
 
 
@@ -411,7 +477,12 @@ def content_digest_of(request: RankRequest) -> str:
 
 
 def _draft(
-    event: str, request: RankRequest, plays: list[Play], digest: str, published: Published
+    event: str,
+    request: RankRequest,
+    plays: list[Play],
+    digest: str,
+    published: Published,
+    assignment: Assignment | None = None,
 ) -> Draft:
     decided = Decided(
         context=request.context,
@@ -421,6 +492,7 @@ def _draft(
         learned=published.bandit.round,
         deferred=request.deferred,
         mode=published.configuration.learning_mode.value,
+        assignment=assignment,
     )
     return Draft(answer_of(event, decided), _row(event, f"rank:{event}", decided))
 
@@ -445,9 +517,11 @@ def answer_of(event: str, decided: Decided) -> RankAnswer:
         )
         for play in decided.plays
     ]
+    held = decided.is_held
     if answers[0].id != ONLY_SLOT:
-        return RankAnswer(event=event, slots=answers)
-    return RankAnswer(event=event, chosen=answers[0].chosen, ranking=answers[0].ranking)
+        return RankAnswer(event=event, slots=answers, holdout=held)
+    only = answers[0]
+    return RankAnswer(event=event, chosen=only.chosen, ranking=only.ranking, holdout=held)
 
 
 def _ranking(actions: Sequence[OfferedAction], play: Play) -> list[RankedAction]:

@@ -55,6 +55,9 @@ class RankRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Asks which action is best, or which is best for each slot."""
 
     event: str | None = None  # None: the service makes up an id
+    unit: str | None = (
+        None  # what is in the holdout or not as a whole, such as a user; None: the event
+    )
     context: Raw = NO_FEATURES
     actions: Sequence[Action]
     excluded: list[str] = []
@@ -65,6 +68,8 @@ class RankRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """Raise a RequestError that names the first invalid part."""
         if self.event is not None:
             check_event(self.event)
+        if self.unit is not None:
+            _check_id(self.unit, ("unit",), "the unit")
         if not 1 <= len(self.actions) <= MOST_ACTIONS:
             raise RequestError(
                 ("actions",),
@@ -128,6 +133,7 @@ class RankAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     chosen: str = ""  # empty if there are slots
     ranking: Sequence[RankedAction] = ()  # empty if there are slots
     slots: Sequence[SlotAnswer] = ()
+    holdout: bool = False  # the unit belongs to the holdout
 
 
 class EventAnswer(Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ from prometheus_client.registry import Collector
 from rbmle.service.front.front_end import FrontEnd
 from rbmle.service.log.clock import clock
 from rbmle.service.log.writer import EDGES, Histogram, Timings
-from rbmle.service.statistics.lift_intervals import find_loss
+from rbmle.service.statistics.lift_intervals import HoldoutLift, find_loss
 
 WIDTH = len(EDGES) + 2  # the counts of a histogram, and the sum
 NAME_BYTES = 96
@@ -229,6 +229,7 @@ class Metrics(Collector):
             for bound, value in (("value", lift.value), ("low", lift.low), ("high", lift.high)):
                 lifts.add_metric([lift.window, bound], value)
         yield lifts
+        yield from _collect_holdout(report.holdout)
         notices = GaugeMetricFamily("rbmle_notices", "Active notices", labels=["code", "level"])
         for (code, level), count in Counter((n.code, n.level) for n in service.notices).items():
             notices.add_metric([code, level], count)
@@ -272,6 +273,31 @@ class Metrics(Collector):
             ("ready", "Whether the service can decide and learn", service.problem is None),
         ):
             yield GaugeMetricFamily(f"rbmle_{name}", text, value or 0.0)
+
+
+def _collect_holdout(holdout: HoldoutLift | None) -> Iterator[Metric]:
+    """Yield the lift over the holdout, and what it is made of; without values while it is not known."""
+    text = "Lift per decision over the holdout: estimate, and ends of its interval"
+    lift = GaugeMetricFamily("rbmle_holdout_lift", text, labels=["bound"])
+    text = "Settled plays of the policy and of the holdout"
+    plays = GaugeMetricFamily("rbmle_holdout_plays", text, labels=["arm"])
+    text = "Mean reward of the policy and of the holdout"
+    means = GaugeMetricFamily("rbmle_holdout_reward", text, labels=["arm"])
+    if holdout is not None:
+        difference = holdout.difference
+        for bound, value in (
+            ("value", difference.value),
+            ("low", difference.low),
+            ("high", difference.high),
+        ):
+            lift.add_metric([bound], value)
+        for arm, count, mean in (
+            ("policy", holdout.policy_plays, holdout.policy_mean),
+            ("holdout", holdout.held_plays, holdout.held_mean),
+        ):
+            plays.add_metric([arm], count)
+            means.add_metric([arm], mean)
+    yield from (lift, plays, means)
 
 
 def _collect_processes(counters: WorkerCounters) -> Iterator[Metric]:

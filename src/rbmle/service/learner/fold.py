@@ -176,8 +176,12 @@ class Fold(Listener):
         self.learn_all([slot for slot in settled if not slot.is_learned])
 
     def learn_all(self, observed: Sequence[Settled]) -> None:
-        """Take rewards to be learned, unless their event was to be logged only."""
-        learned = [slot for slot in observed if slot.decided.mode != LearningMode.LOGGING_ONLY]
+        """Take rewards to be learned, unless their event was to be logged only, or is in the holdout."""
+        learned = [
+            slot
+            for slot in observed
+            if slot.decided.mode != LearningMode.LOGGING_ONLY and not slot.decided.is_held
+        ]
         if self.model is None or not learned:
             return
         is_joined, per_second = [slot.is_joined for slot in learned], self.model.fits_per_second

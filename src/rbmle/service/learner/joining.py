@@ -73,6 +73,7 @@ class Pending(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     counted: Values | None = None  # rewards that are not final; None: there is none
     settled: tuple[str, ...] = ()  # slots whose reward is final
     learned: bool = False  # with the rewards that it had in its turn, before it is settled
+    is_held: bool = False  # in the holdout, which takes no turn
 
     @property
     def values(self) -> Values:
@@ -403,7 +404,8 @@ class Joiner:
     def _decide(self, stored: Stored, decided: Decided) -> None:
         """Wait for the rewards of an event, and take those that came before it."""
         event = stored.row.event
-        is_learned = not decided.deferred and decided.mode != LearningMode.LOGGING_ONLY
+        is_logged_only = decided.mode == LearningMode.LOGGING_ONLY or decided.is_held
+        is_learned = not decided.deferred and not is_logged_only
         takes_turn = self._is_delayed and is_learned
         due = self.turns.due(stored.seq) if takes_turn else []
         decision = (stored, decided)
@@ -413,7 +415,12 @@ class Joiner:
             self.listener.leave(event, self.pending.pop(event))
         self._recent.add(decision)
         deadline = deadline_of(self.time, self.configuration)
-        pending = Pending(seq=stored.seq, deadline=deadline, active=not decided.deferred)
+        pending = Pending(
+            seq=stored.seq,
+            deadline=deadline,
+            active=not decided.deferred,
+            is_held=decided.is_held,
+        )
         self.pending[event] = pending
         self._deadlines.add(event)
         if takes_turn:
@@ -466,7 +473,7 @@ class Joiner:
             if slot in pending.settled or (slot in pending.values and not self._sums):
                 self.counts.duplicate += 1
             else:
-                self.turns.rewarded += self._is_delayed
+                self.turns.rewarded += self._is_delayed and not pending.is_held
                 before, _ = pending.values.get(slot, (0.0, time))
                 pending.counted = {**pending.values, slot: (before + value, time)}
 

@@ -37,7 +37,12 @@ from rbmle.service.model.report import (
 )
 from rbmle.service.model.settings import ModelSettings, WrittenSettings, settings_of
 from rbmle.service.settings import ServiceConfiguration
-from rbmle.service.statistics.lift_intervals import WindowLift, window_lifts
+from rbmle.service.statistics.lift_intervals import (
+    HoldoutLift,
+    WindowLift,
+    holdout_lift,
+    window_lifts,
+)
 from rbmle.service.statistics.summary import Statistics
 
 BATCH = 256  # records that are read at a time
@@ -96,6 +101,7 @@ class LogLearner:
         self._learned_seconds = 0.0  # since then
         self._log_bytes = 0
         self._lifts: list[WindowLift] = []  # over the baseline action
+        self._holdout: HoldoutLift | None = None
         self._resets = 0  # of the model, about which the operator was told
         self._origin = ""  # of the log
         self._due: dict[str, float] = {}  # when each periodic task is due again
@@ -370,6 +376,8 @@ class LogLearner:
         summary = self.statistics.summary(now) if previous is None else previous.summary
         if self._is_due("lifts", TICK_SECONDS):
             self._lifts = window_lifts(summary, summary.ranges)
+            holdout = holdout_lift(self.statistics.holdout)
+            self._holdout = holdout if previous is None else previous.holdout
         report = Report(
             time=now,
             origin=self._origin,
@@ -383,6 +391,7 @@ class LogLearner:
             counts=fold.joiner.counts if previous is None else previous.counts,
             summary=summary,
             lifts=self._lifts,
+            holdout=self._holdout,
             log_bytes=self._log_bytes,
             unavailable_since=None if failure is None else int(failure.since * 1000),
             unavailable_why="" if failure is None else failure.why,

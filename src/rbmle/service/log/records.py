@@ -1,6 +1,7 @@
 """Records: everything in the log, and all that can change what the service knows."""
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -32,6 +33,8 @@ class OfferedAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 # actions share the rest equally.
 SHARED_ALIKE = "imported"
 
+CELLS = 256  # of units, over which the variance of the holdout's lift is estimated
+
 
 class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was chosen in one slot, and the probability of each eligible action."""
@@ -43,6 +46,30 @@ class Play(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     features: RawFeatures = NO_FEATURES  # of the slot
     baseline: int = 0  # the place of the action that would be shown without the service
     preferred: int | None = None  # what the model would have shown, if the baseline was shown
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether a unit, such as a user, belongs to the holdout: decided by its digest alone.
+
+    The unit itself is not stored. Its digest says which plays have the same one, as the plays of a user have.
+    """
+
+    share: float  # of units in the holdout
+    unit: str  # a digest of 16 hexadecimal digits
+    play: str = "baseline"  # what the holdout gets: baseline or uniform
+    is_held: bool = False
+
+    @staticmethod
+    def of(unit: str, share: float, play: str) -> "Assignment":
+        """Assign a unit; one that is held stays so if the share grows."""
+        digest = blake2b(unit.encode(), digest_size=8, person=b"rbmle-holdout").hexdigest()
+        is_held = int(digest[:8], 16) < share * 2**32
+        return Assignment(share=share, unit=digest, play=play, is_held=is_held)
+
+    @property
+    def cell(self) -> int:
+        """The cell of the unit, a number below CELLS that does not depend on whether it is held."""
+        return int(self.unit[8:], 16) % CELLS
 
 
 class Modelled(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,6 +94,12 @@ class Decided(Record, frozen=True, kw_only=True, omit_defaults=True):
     learned: int  # observations that the deciding model had seen
     deferred: bool = False  # not to be learned from before it is activated
     mode: str = "Online"  # the learning mode at that time
+    assignment: Assignment | None = None  # None: there was no holdout
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the event belongs to the holdout, which is counted and not learned."""
+        return self.assignment is not None and self.assignment.is_held
 
 
 class Activated(Record, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,12 +4,22 @@ import msgspec
 
 from rbmle.core.bandit import Bandit
 from rbmle.service.notices import Notice
-from rbmle.service.statistics.lift_intervals import LAST, WindowLift, find_loss
+from rbmle.service.statistics.lift_intervals import LAST, HoldoutLift, WindowLift, find_loss
 from rbmle.service.statistics.summary import StatisticsSummary
 
 DAYS_SECONDS = 60.0  # between two of them
 RESETS_SHOWN = 20  # on the chart
 RESET_SHOWN = 7 * 86_400_000  # milliseconds for which the dashboard shows a drift alarm
+
+
+class LiftAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How much more the service earns than it would without the model, with intervals valid at any time."""
+
+    holdout: HoldoutLift | None  # None: there is no holdout, or too little of it is settled
+    baseline: list[
+        WindowLift
+    ]  # over the baseline action, estimated from probabilities; no holdout needed
+    losing: str | None  # the shortest window with a significant loss; None: there is none
 
 
 class Counts(msgspec.Struct, kw_only=True):
@@ -39,6 +49,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     counts: Counts = msgspec.field(default_factory=Counts)
     summary: StatisticsSummary = msgspec.field(default_factory=StatisticsSummary)
     lifts: list[WindowLift] = []  # over the baseline action, in the last hour and so on
+    holdout: HoldoutLift | None = None  # None: there is none, or too little is settled
     log_bytes: int = 0
     unavailable_since: int | None = None  # milliseconds; None: the log can be read
     unavailable_why: str = ""
@@ -77,6 +88,13 @@ def reset_notices(bandit: Bandit, now: int) -> list[Notice]:
 
 def reset_times(bandit: Bandit) -> list[int]:
     return [event.time for event in bandit.events[-RESETS_SHOWN:] if event.time is not None]
+
+
+def lift_answer(report: Report) -> LiftAnswer:
+    loss = find_loss(report.lifts)
+    return LiftAnswer(
+        holdout=report.holdout, baseline=report.lifts, losing=None if loss is None else loss.window
+    )
 
 
 def losing_notices(lifts: list[WindowLift]) -> list[Notice]:

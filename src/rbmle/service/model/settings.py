@@ -1,7 +1,7 @@
 """What decides and learns in the service: a policy, and how JSON features become its contexts."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from rbmle.models.linear import GLM, Ridge
 from rbmle.policies.registry import make_default, name_of, policy_with
 from rbmle.policies.settings import differences
 from rbmle.service.log.base import Log
+from rbmle.service.log.clock import clock
 from rbmle.service.log.records import (
     NO_FEATURES,
     OPERATOR,
@@ -28,6 +29,7 @@ from rbmle.service.log.records import (
     Play,
     RawFeatures,
     decode_record,
+    row_of,
 )
 from rbmle.service.model.features import contexts_of
 from rbmle.service.settings import BITS, Aggregation, ServiceConfiguration
@@ -323,3 +325,19 @@ def settings_of(log: Log) -> WrittenSettings:
             case _:
                 written = replace(written, seq=stored.seq)
     return written
+
+
+def change_configuration(log: Log, changes: Mapping[str, Any]) -> None:
+    """Write a configuration with some JSON values changed.
+
+    Raise ConfigurationError or SettingError for a change that is not possible, and DuplicateRequest if somebody
+    else changed it at the same moment.
+    """
+    written = settings_of(log)
+    if written.model is None or written.configuration is None:
+        raise SettingError("the log is empty; start the service first")
+    after = written.configuration.with_changes(changes)
+    check_rewards(written.model.policy, after)
+    record = Configured(configuration=after.to_json())
+    request = f"configuration:{written.configured}"
+    log.append([row_of(record, OPERATOR, clock.now(), request)])

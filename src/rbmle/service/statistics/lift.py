@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import numpy as np
 
+from rbmle.service.log.records import CELLS, Assignment
 from rbmle.service.statistics.estimates import Weight
 
 if TYPE_CHECKING:
@@ -119,6 +120,66 @@ class RewardSums(Sums, array_like=True):
         self.beyond += not LEAST <= reward <= MOST
         self.reward += reward
         self.squares += (reward - mean) ** 2
+
+
+class ArmSums(msgspec.Struct, array_like=True):
+    """The sums over the plays of one arm of the holdout experiment, as a whole and by cells of units."""
+
+    plays: int = 0
+    beyond: int = 0  # plays with a reward beyond −1 to 1, which are left out
+    reward: float = 0.0  # Σ r
+    squares: float = 0.0  # Σ (r − m)², where m is the mean of all earlier plays
+    cell_plays: list[int] = msgspec.field(default_factory=lambda: [0] * CELLS)
+    cell_rewards: list[float] = msgspec.field(default_factory=lambda: [0.0] * CELLS)
+
+    def add(self, cell: int, reward: float) -> None:
+        if not LEAST <= reward <= MOST:
+            self.beyond += 1
+            return
+        self.squares += (reward - self.reward / (self.plays + PRIOR)) ** 2
+        self.plays += 1
+        self.reward += reward
+        self.cell_plays[cell] += 1
+        self.cell_rewards[cell] += reward
+
+    @property
+    def mean(self) -> float:
+        return self.reward / self.plays if self.plays else 0.0
+
+    @property
+    def cells(self) -> int:
+        """Return how many cells have a play."""
+        return sum(map(bool, self.cell_plays))
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of Σ r: that between cells, but not less than that of independent plays.
+
+        Σ_c (R_c − m N_c)² G/(G − 1), for G cells of whole units with rewards R_c in N_c plays: plays of one
+        unit may depend on each other, and units do not.
+        """
+        mean, cells = self.mean, self.cells
+        pairs = zip(self.cell_rewards, self.cell_plays, strict=True)
+        between = sum((rewards - mean * plays) ** 2 for rewards, plays in pairs)
+        return max(self.squares, between * cells / max(cells - 1, 1))
+
+
+class HoldoutSums(msgspec.Struct, kw_only=True):
+    """The plays of the policy and of the holdout since the holdout got its share and its play."""
+
+    share: float = 0.0  # 0: there was no holdout
+    play: str = ""
+    policy: ArmSums = msgspec.field(default_factory=ArmSums)
+    held: ArmSums = msgspec.field(default_factory=ArmSums)
+
+    def is_of(self, assignment: Assignment) -> bool:
+        return (self.share, self.play) == (assignment.share, assignment.play)
+
+    def add(self, assignment: Assignment, reward: float) -> None:
+        """Count a play whose reward is final; one from before the holdout was changed does not count."""
+        if self.is_of(assignment):
+            arm = self.held if assignment.is_held else self.policy
+            arm.add(assignment.cell, reward)
 
 
 class LoggedLift:

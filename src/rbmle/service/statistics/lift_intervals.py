@@ -22,13 +22,14 @@ false alarm in at most one week of twenty, however often anyone looks.
 """
 
 import math
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from importlib import import_module
 
 import msgspec
 
 from rbmle.service.statistics.estimates import FEWEST, NORMAL_95
-from rbmle.service.statistics.lift import LEAST, MOST, LiftSums, RewardSums
+from rbmle.service.statistics.lift import LEAST, MOST, ArmSums, HoldoutSums, LiftSums, RewardSums
 from rbmle.service.statistics.ranges import DAY, RANGES
 from rbmle.service.statistics.tally import Earned
 
@@ -61,6 +62,23 @@ class Lift(msgspec.Struct, frozen=True, kw_only=True):
     is_relative: bool
 
 
+class HoldoutLift(msgspec.Struct, frozen=True, kw_only=True):
+    """How much more the policy earns than the holdout, since the holdout got its share and its play."""
+
+    share: float
+    play: str  # what the holdout is shown
+    difference: Lift  # of the mean rewards
+    relative: Lift | None  # None: the holdout's mean may be zero
+    policy_plays: int
+    held_plays: int
+    policy_mean: float
+    held_mean: float
+
+    @property
+    def lift(self) -> Lift:
+        return self.relative or self.difference
+
+
 def lift_of(sums: LiftSums, confidence: float = CONFIDENCE) -> Lift | None:
     """Return the lift, relative if the other policy's mean reward is significantly above zero.
 
@@ -68,19 +86,67 @@ def lift_of(sums: LiftSums, confidence: float = CONFIDENCE) -> Lift | None:
     """
     if not sums.plays or sums.beyond:
         return None
-    tail = (1 - confidence) / 2
-    if sums.other > 0 and lower_bound(sums, 0.0, 1.0, tail) > 0:
-        value = sums.reward / sums.other - 1
-        low, high = _ratio(sums, 1.0, value, tail), _ratio(sums, -1.0, value, tail)
-        if max(abs(low), abs(high)) <= LARGEST:
-            return Lift(value=value, low=low, high=high, is_relative=True)
-    value = (sums.reward - sums.other) / sums.plays
-    low, high, most = (
-        lower_bound(sums, 1.0, -1.0, tail),
-        -lower_bound(sums, -1.0, 1.0, tail),
-        MOST - LEAST,
+    bound = partial(lower_bound, sums, alpha=(1 - confidence) / 2)
+    return _relative(sums.reward, sums.other, bound) or _difference(
+        (sums.reward - sums.other) / sums.plays, bound
     )
-    return Lift(value=value, low=max(low, -most), high=min(high, most), is_relative=False)
+
+
+def holdout_lift(sums: HoldoutSums, confidence: float = CONFIDENCE) -> HoldoutLift | None:
+    """Return the lift over the holdout; None if there is none, or too little is settled.
+
+    Units are assigned by chance, so the difference of the two means m and m₀ needs no weights. Over n₀ plays of
+    the holdout and n of the policy,
+
+        n₀ (x V + y V₀) > n₀ (x m + y m₀) − u(x² (n₀/n)² S² + y² S₀²),
+
+    where S² is the variance of Σ r between units (`ArmSums.variance`). If each unit comes once this is the
+    sequence of the means above; if units come again, it holds in the limit of many units, whose sums are then
+    as good as Gaussian: the more a unit's own plays depend on each other, the fewer new chances each look has.
+    """
+    policy, held = sums.policy, sums.held
+    if min(policy.cells, held.cells) < FEWEST or policy.beyond or held.beyond:
+        return None
+    bound = partial(_holdout_bound, policy, held, alpha=(1 - confidence) / 2)
+    return HoldoutLift(
+        share=sums.share,
+        play=sums.play,
+        difference=_difference(policy.mean - held.mean, bound),
+        relative=_relative(policy.mean, held.mean, bound),
+        policy_plays=policy.plays,
+        held_plays=held.plays,
+        policy_mean=policy.mean,
+        held_mean=held.mean,
+    )
+
+
+def _holdout_bound(policy: ArmSums, held: ArmSums, x: float, y: float, alpha: float) -> float:
+    """Return a lower bound of x V + y V₀."""
+    ratio = held.plays / policy.plays
+    size = max(abs(x) * ratio, abs(y))
+    squares = (x * x * ratio**2 * policy.variance + y * y * held.variance) / size**2
+    u = size * _boundary(squares, alpha, MOST - LEAST)
+    return x * policy.mean + y * held.mean - u / held.plays
+
+
+Bound = Callable[[float, float], float]  # a lower bound of x V + y V_π, by x and y
+
+
+def _relative(reward: float, other: float, bound: Bound) -> Lift | None:
+    """Return the lift as a share of the other mean; None if that may be zero, or the lift is too large."""
+    if other <= 0 or bound(0.0, 1.0) <= 0:
+        return None
+    value = reward / other - 1
+    low, high = _ratio(bound, 1.0, value), _ratio(bound, -1.0, value)
+    if max(abs(low), abs(high)) > LARGEST:
+        return None
+    return Lift(value=value, low=low, high=high, is_relative=True)
+
+
+def _difference(value: float, bound: Bound) -> Lift:
+    most = MOST - LEAST
+    low, high = max(bound(1.0, -1.0), -most), min(-bound(-1.0, 1.0), most)
+    return Lift(value=value, low=low, high=high, is_relative=False)
 
 
 def lower_bound(sums: LiftSums, x: float, y: float, alpha: float) -> float:
@@ -93,12 +159,12 @@ def lower_bound(sums: LiftSums, x: float, y: float, alpha: float) -> float:
     return (x * sums.reward + y * sums.other - u) / sums.plays
 
 
-def _ratio(sums: LiftSums, sign: float, value: float, alpha: float) -> float:
+def _ratio(bound: Bound, sign: float, value: float) -> float:
     """Return the lower (1) or the upper (−1) end of the interval of V/V_π − 1, by the sign."""
     from scipy.optimize import brentq
 
     def excess(ratio: float) -> float:
-        return lower_bound(sums, sign, -sign * (1 + ratio), alpha)
+        return bound(sign, -sign * (1 + ratio))
 
     end, step = value, 1.0
     while excess(end) < 0:

@@ -12,7 +12,7 @@ import msgspec
 
 from rbmle.service.log.records import Decided, Play
 from rbmle.service.statistics.estimates import weigh_play
-from rbmle.service.statistics.lift import Sums
+from rbmle.service.statistics.lift import HoldoutSums, Sums
 from rbmle.service.statistics.ranges import MINUTE, RANGES, Ranges, lengthen, truncate
 from rbmle.service.statistics.tally import Earned, References, Traffic, name_actions
 
@@ -214,8 +214,12 @@ class Statistics(msgspec.Struct, kw_only=True):
     timeline: Timeline = msgspec.field(default_factory=Timeline)
     ranges: Ranges = msgspec.field(default_factory=Ranges)
     references: References = msgspec.field(default_factory=References)
+    holdout: HoldoutSums = msgspec.field(default_factory=HoldoutSums)
 
     def decide(self, time_ms: int, decided: Decided) -> None:
+        assignment = decided.assignment
+        if assignment is not None and not self.holdout.is_of(assignment):
+            self.holdout = HoldoutSums(share=assignment.share, play=assignment.play)
         self.time = time_ms
         self.timeline.decide(time_ms, len(decided.plays))
         self.ranges.at(time_ms).decide(decided)
@@ -229,7 +233,9 @@ class Statistics(msgspec.Struct, kw_only=True):
         self.time = time_ms
         weights = weigh_play(play)
         # Plays of an apprentice do not count for the policy, even where it agreed: agreement is selective.
-        is_of_policy = play.preferred is None
+        is_of_policy = play.preferred is None and not decided.is_held
+        if decided.assignment is not None:
+            self.holdout.add(decided.assignment, reward)
         tally = self.ranges.at(time_ms)
         tally.joined += is_joined
         action = decided.actions[play.chosen].id
