@@ -12,7 +12,7 @@ from rbmle import Bandit, LinearPart, LinUCB, NeuralRBMLEGA, NeuralUCB, Regressi
 from rbmle.core.encoding import per_arm
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Contexts
-from rbmle.engine.blend import COUNT, LL, LN, LOSSES, LR, MISSED, NN, NR, blend_values
+from rbmle.engine.blend import COUNT, GAIN, LL, LN, LOSSES, LR, MEAN, MISSED, NN, NR, blend_values
 from rbmle.models.blend import BlendState
 from rbmle.models.linear import Ridge
 
@@ -55,18 +55,44 @@ def test_a_standardised_ridge_regression_is_that_of_standardised_rewards() -> No
     np.testing.assert_allclose(model.predict(state, x), expected, rtol=1e-12)
 
 
-def test_the_line_is_a_ridge_regression_on_scaled_contexts_and_a_constant() -> None:
-    signs, r = rng(3).choice([-1.0, 1.0], size=(20, 3)), rng(4).normal(size=20)
-    X = signs * np.array([1.0, 2000.0, 0.5])  # of one size each, so that s² = 3 from the first on
+def encoded(X: np.ndarray) -> np.ndarray:
+    """Return (z, 1) of each context by the definition, with means and sizes of the contexts up to it."""
+    Z, lengths = [], []
+    for n in range(1, len(X) + 1):
+        past = X[:n]
+        p = (past != 0).mean(axis=0)
+        m = np.maximum(2 * p - 1, 0) * past.mean(axis=0)
+        squares = (past - m) ** 2
+        of_values = np.where(past != 0, squares, 0).sum(axis=0) / np.maximum((past != 0).sum(0), 1)
+        r = np.sqrt(np.maximum(squares.mean(axis=0), of_values))
+        z = (X[n - 1] - m) * np.divide(1, r, out=np.zeros_like(r), where=r > 1e-9)
+        lengths.append((z**2).sum())
+        Z.append(np.append(z / (np.mean(lengths) ** 0.5 or 1.0), 1.0))
+    return np.array(Z)
+
+
+def test_features_are_centred_and_scaled_on_numbers_a_hand_can_check() -> None:
+    """An age is centred, a flag that is mostly 0 is not, and a constant says nothing."""
+    X = np.array([[44.0, 0.0, 1.0], [40.0, 1.0, 1.0], [42.0, 0.0, 1.0]])
+    state = learned(POLICY, X, rng().normal(size=3))
+    np.testing.assert_allclose(state.sizes[:, MEAN], [42.0, 0.0, 1.0])
+    np.testing.assert_allclose(state.sizes[:, GAIN], [(8 / 3) ** -0.5, 1.0, 0.0])
+
+
+def test_the_line_is_a_ridge_regression_on_encoded_contexts() -> None:
+    X, r = rng(3).normal(size=(40, 4)), 250 + 10 * rng(4).normal(size=40)
+    X[:, 1] = np.round(1980 + 20 * X[:, 1])  # far from 0
+    X[:, 2] = X[:, 2] > 0.5  # a flag
+    X[:, 3] = np.maximum(X[:, 3] + 0.8, 0.0)  # sometimes 0
     state = learned(POLICY, X, r)
-    Z = np.c_[signs / 3**0.5, np.ones(20)]
-    V = 2.0 * np.eye(4) + Z.T @ Z
+    Z = encoded(X)
+    V = 2.0 * np.eye(5) + Z.T @ Z
     theta = np.linalg.solve(V, Z.T @ ((r - r.mean()) / r.std()))
     state.record[[LL, NN, LR]] = 1.0, 1.0, 1e9  # all trust in the line
-    (w1, _), means, norms = LINE.values(state, rows(X[:1]))
+    (w1, _), means, norms = LINE.values(state, rows(X[-1:]))
     assert w1 > 0
-    np.testing.assert_allclose(means, Z[:1] @ theta, rtol=1e-9)
-    np.testing.assert_allclose(norms, Z[:1] @ np.linalg.solve(V, Z[0]), rtol=1e-9)
+    np.testing.assert_allclose(means, Z[-1:] @ theta, rtol=1e-7)
+    np.testing.assert_allclose(norms, Z[-1:] @ np.linalg.solve(V, Z[-1]), rtol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +151,7 @@ def test_ridges_are_averaged_by_their_errors() -> None:
         4.0 + np.log(3.0),
     )  # σ² = (4 + 1)/(9 + 1) = ½: weights 1 and exp(−log 3)
     state.record[[LL, LR]] = 1.0, 1.0
-    state.sizes[:, 2] = 1.0
+    state.sizes[:, GAIN] = 1.0
     _, _, norms = line.values(state, rows(np.ones((1, 1))))
     np.testing.assert_allclose(norms, [0.75 * 2 / 1 + 0.25 * 2 / 4])  # ‖(1, 1)‖² = 2
 
@@ -149,7 +175,7 @@ def test_the_biased_line_is_the_maximiser_of_equation_12() -> None:
     assert (step == alpha).all()  # the last radius is no limit
     V, theta = np.linalg.inv(state.F[0, 0] @ state.F[0, 0].T), means
     scale = (state.record[-2] / state.record[-3]) ** 0.5  # SEEN/SQUARES
-    x = np.r_[offer.dense()[0] * state.sizes[:, 2] * scale, 1.0]
+    x = np.r_[(offer.dense()[0] - state.sizes[:, MEAN]) * state.sizes[:, GAIN] * scale, 1.0]
     moved = alpha * np.linalg.solve(V, x)  # from θ̂ to the maximiser of −½‖θ − θ̂‖²_V + α θᵀx
     np.testing.assert_allclose(theta[0] + x @ moved, means[0] + alpha * norms[0])
     np.testing.assert_allclose(moved @ V @ moved / 2, alpha**2 * norms[0] / 2)

@@ -1,15 +1,18 @@
 """A linear model beside a network: ridge regressions of several strengths, and how much each part is trusted.
 
 A ridge regression is kept by a square root F of V⁻¹ = FFᵀ for each block, or, where contexts are wide, by the
-diagonal of V⁻¹. A context x is seen as (z, 1), with z_j = x_j/(r_j s). Here r_j is the root mean square of the
-values of feature j that were learned and not 0, and s² the mean ‖x/r‖². So features in units of their own count
-alike, and z has a length of about 1.
+diagonal of V⁻¹. A context x is seen as (z, 1), with z_j = (x_j − m_j)/(r_j s). The mean m_j of a feature is
+subtracted as far as the feature is there: it is multiplied by 2p_j − 1, with p_j the share of contexts in which
+x_j is not 0, and there is none below a half, or where contexts are wide. So sparse contexts stay sparse. Here
+r_j is the root mean square of x_j − m_j over all contexts, or over those in which x_j is not 0 if that is
+larger, and s² the mean ‖(x − m)/r‖². So neither the unit nor the offset of a feature counts, a rare flag counts
+as much as a common one, and z has a length of about 1.
 """
 
 import math
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from rbmle.core.types import Rows
 from rbmle.engine.compiled import inlined, kernel
@@ -20,15 +23,17 @@ CLIP = 5.0  # deviations that an error counts at most
 MOST = 1.2  # largest weight of a part
 LEAST = 1e-3  # smallest weight of the network; below, it is not asked
 TINY = 1e-200
+ROUNDING = 1e-24  # share of its square below which the variance of a feature is rounding
 
 Record = Float[np.ndarray, " 9+ridges"]
 Roots = Float[
     np.ndarray, "ridges blocks features+1 features+1"
 ]  # or [..., features+1, 1], a diagonal
 Linear = Float[np.ndarray, "ridges blocks features+1"]
-Sizes = Float[
-    np.ndarray, "features 3"
-]  # of each feature: values that were not 0, their squares, and 1/r_j
+# Places in `Sizes`: how many values of a feature were not 0, the first of them, the sum of the others less
+# the first and that of its squares, then m_j and 1/r_j.
+VALUES, FIRST, SUM, SUM_SQUARES, MEAN, GAIN, SIZES = range(7)
+Sizes = Float[np.ndarray, "features 6"]
 
 
 @inlined
@@ -38,13 +43,48 @@ def scale_of(record: Record) -> float:
 
 
 @inlined
-def dot(theta: Linear, l: int, rows: Rows, i: int, sizes: Sizes, scale: float) -> float:
-    """Return θᵀ(z_i, 1)."""
-    block = rows.blocks[i]
-    total = theta[l, block, theta.shape[2] - 1]
-    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
-        j = rows.indices[k]
-        total += scale * sizes[j, 2] * rows.values[k] * theta[l, block, j]
+def encode(
+    rows: Rows,
+    i: int,
+    sizes: Sizes,
+    scale: float,
+    is_dense: bool,
+    places: Int[np.ndarray, " features+1"],
+    z: Float[np.ndarray, " features+1"],
+) -> int:
+    """Write those entries of (z_i, 1) that are not 0, and their places; return how many they are."""
+    first, end, last, n = rows.starts[i], rows.starts[i] + rows.lengths[i], sizes.shape[0], 0
+    if is_dense:
+        for j in range(last):
+            z[j] = -sizes[j, MEAN]
+        for k in range(first, end):
+            z[rows.indices[k]] += rows.values[k]
+        for j in range(last):
+            if z[j] != 0.0 and sizes[j, GAIN] > 0.0:
+                places[n], z[n] = j, scale * sizes[j, GAIN] * z[j]
+                n += 1
+    else:
+        for k in range(first, end):
+            j = rows.indices[k]
+            places[n], z[n] = j, scale * sizes[j, GAIN] * rows.values[k]
+            n += 1
+    places[n], z[n] = last, 1.0
+    return n + 1
+
+
+@inlined
+def dot(
+    theta: Linear,
+    l: int,
+    block: int,
+    places: Int[np.ndarray, " features+1"],
+    z: Float[np.ndarray, " features+1"],
+    n: int,
+) -> float:
+    """Return θᵀz."""
+    total = 0.0
+    for k in range(n):
+        total += z[k] * theta[l, block, places[k]]
     return total
 
 
@@ -52,30 +92,26 @@ def dot(theta: Linear, l: int, rows: Rows, i: int, sizes: Sizes, scale: float) -
 def project(
     F: Roots,
     l: int,
-    rows: Rows,
-    i: int,
-    sizes: Sizes,
-    scale: float,
+    block: int,
+    places: Int[np.ndarray, " features+1"],
+    z: Float[np.ndarray, " features+1"],
+    n: int,
     v: Float[np.ndarray, " features+1"],
 ) -> float:
-    """Return ‖(z_i, 1)‖²_{V⁻¹}; v becomes Fᵀ(z_i, 1), unless F is a diagonal."""
-    block, last = rows.blocks[i], v.shape[0] - 1
-    first, end = rows.starts[i], rows.starts[i] + rows.lengths[i]
-    if F.shape[3] == 1:
-        total = F[l, block, last, 0]
-        for k in range(first, end):
-            x = scale * sizes[rows.indices[k], 2] * rows.values[k]
-            total += x * x * F[l, block, rows.indices[k], 0]
-        return total
-    for j in range(last + 1):
-        v[j] = F[l, block, last, j]
-    for k in range(first, end):
-        feature = rows.indices[k]
-        x = scale * sizes[feature, 2] * rows.values[k]
-        for j in range(last + 1):
-            v[j] += x * F[l, block, feature, j]
+    """Return ‖z‖²_{V⁻¹}; v becomes Fᵀz, unless F is a diagonal."""
     total = 0.0
-    for j in range(last + 1):
+    if F.shape[3] == 1:
+        for k in range(n):
+            total += z[k] * z[k] * F[l, block, places[k], 0]
+        return total
+    size = v.shape[0]
+    for j in range(size):
+        v[j] = 0.0
+    for k in range(n):
+        x, place = z[k], places[k]
+        for j in range(size):
+            v[j] += x * F[l, block, place, j]
+    for j in range(size):
         total += v[j] * v[j]
     return total
 
@@ -86,53 +122,79 @@ def add(
     theta: Linear,
     ones: Linear,
     l: int,
-    rows: Rows,
-    i: int,
-    sizes: Sizes,
-    scale: float,
+    block: int,
+    places: Int[np.ndarray, " features+1"],
+    z: Float[np.ndarray, " features+1"],
+    n: int,
     reward: float,
     v: Float[np.ndarray, " features+1"],
 ) -> None:
-    """V ← V + zzᵀ, θ̂ ← V⁻¹ Σ r z and ones ← V⁻¹ Σ z, with z = (z_i, 1), as `ridge_update` does."""
-    block, last = rows.blocks[i], v.shape[0] - 1
-    s = 1.0 + project(F, l, rows, i, sizes, scale, v)
-    error = (reward - dot(theta, l, rows, i, sizes, scale)) / s
-    rest = (1.0 - dot(ones, l, rows, i, sizes, scale)) / s
+    """V ← V + zzᵀ, θ̂ ← V⁻¹ Σ r z and ones ← V⁻¹ Σ z, as `ridge_update` does."""
+    s = 1.0 + project(F, l, block, places, z, n, v)
+    error = (reward - dot(theta, l, block, places, z, n)) / s
+    rest = (1.0 - dot(ones, l, block, places, z, n)) / s
     if F.shape[3] == 1:
-        first, length = rows.starts[i], rows.lengths[i]
-        for k in range(first, first + length + 1):
-            is_last = k == first + length
-            j = last if is_last else rows.indices[k]
-            u = F[l, block, j, 0]
-            u *= 1.0 if is_last else scale * sizes[j, 2] * rows.values[k]
+        for k in range(n):
+            j = places[k]
+            u = F[l, block, j, 0] * z[k]
             theta[l, block, j] += u * error
             ones[l, block, j] += u * rest
             F[l, block, j, 0] -= u * u / s
         return
     shrink = 1.0 / (s + math.sqrt(s))
-    for j in range(last + 1):
+    size = v.shape[0]
+    for j in range(size):
         u = 0.0
-        for k in range(last + 1):
+        for k in range(size):
             u += F[l, block, j, k] * v[k]
         theta[l, block, j] += u * error
         ones[l, block, j] += u * rest
         u *= shrink
-        for k in range(last + 1):
+        for k in range(size):
             F[l, block, j, k] -= u * v[k]
 
 
 @inlined
-def measure(rows: Rows, i: int, sizes: Sizes) -> float:
-    """Take in the features of a context, and return ‖x_i/r‖²."""
-    total = 0.0
-    for k in range(rows.starts[i], rows.starts[i] + rows.lengths[i]):
+def measure(rows: Rows, i: int, sizes: Sizes, seen: float, is_dense: bool) -> float:
+    """Take in the features of a context, the last of `seen`, and return ‖(x_i − m)/r‖²."""
+    first, end = rows.starts[i], rows.starts[i] + rows.lengths[i]
+    for k in range(first, end):
         j, x = rows.indices[k], rows.values[k]
         if x != 0.0:
-            sizes[j, 0] += 1.0
-            sizes[j, 1] += x * x
-            sizes[j, 2] = math.sqrt(sizes[j, 0] / max(sizes[j, 1], TINY))
-            total += (x * sizes[j, 2]) ** 2
+            if sizes[j, VALUES] == 0.0:
+                sizes[j, FIRST] = x if is_dense else 0.0
+            sizes[j, VALUES] += 1.0
+            sizes[j, SUM] += x - sizes[j, FIRST]
+            sizes[j, SUM_SQUARES] += (x - sizes[j, FIRST]) ** 2
+            if not is_dense:
+                sizes[j, GAIN] = math.sqrt(sizes[j, VALUES] / max(sizes[j, SUM_SQUARES], TINY))
+    total = 0.0
+    if is_dense:
+        for j in range(sizes.shape[0]):
+            if sizes[j, VALUES] > 0.0:
+                locate(sizes, j, seen)
+                total += (sizes[j, MEAN] * sizes[j, GAIN]) ** 2
+        for k in range(first, end):
+            j, x = rows.indices[k], rows.values[k]
+            total += x * (x - 2.0 * sizes[j, MEAN]) * sizes[j, GAIN] ** 2
+        return max(total, 0.0)
+    for k in range(first, end):
+        total += (rows.values[k] * sizes[rows.indices[k], GAIN]) ** 2
     return total
+
+
+@inlined
+def locate(sizes: Sizes, j: int, seen: float) -> None:
+    """Write m_j and 1/r_j, which is 0 while a feature has not varied."""
+    n, first = sizes[j, VALUES], sizes[j, FIRST]
+    mean = first + sizes[j, SUM] / n  # of the values that are not 0
+    shift = max(2.0 * n / seen - 1.0, 0.0) * mean * n / seen
+    # Squares of x − m: mean over the values that are not 0, then over all.
+    off = first - shift
+    square = max(sizes[j, SUM_SQUARES] + 2.0 * off * sizes[j, SUM] + n * off * off, 0.0) / n
+    square = max(square, (n * square + (seen - n) * shift * shift) / seen)
+    sizes[j, MEAN] = shift
+    sizes[j, GAIN] = 1.0 / math.sqrt(square) if square > ROUNDING * (first * first) else 0.0
 
 
 @inlined
@@ -202,19 +264,19 @@ def blend_values(
 ) -> tuple[float, float]:
     """Write θ̂ᵀx and ‖x‖²_{V⁻¹} for every context, averaged over the ridges; return both weights."""
     shares, v = np.empty(theta.shape[0]), np.empty(theta.shape[2])
+    places, z = np.empty(theta.shape[2], np.int64), np.empty(theta.shape[2])
     trust_ridges(record, shares)
     weights, scale = trust_parts(record, patience), scale_of(record)
     means[:] = 0.0
     norms[:] = 0.0
-    for l in range(theta.shape[0]):
-        if shares[l] < 1e-3:
-            continue
-        for i in range(rows.blocks.shape[0]):
-            value = dot(theta, l, rows, i, sizes, scale) - centre * dot(
-                ones, l, rows, i, sizes, scale
-            )
+    for i in range(rows.blocks.shape[0]):
+        block, n = rows.blocks[i], encode(rows, i, sizes, scale, F.shape[3] > 1, places, z)
+        for l in range(theta.shape[0]):
+            if shares[l] < 1e-3:
+                continue
+            value = dot(theta, l, block, places, z, n) - centre * dot(ones, l, block, places, z, n)
             means[i] += shares[l] * value * gain
-            norms[i] += shares[l] * project(F, l, rows, i, sizes, scale, v)
+            norms[i] += shares[l] * project(F, l, block, places, z, n, v)
     return weights
 
 
@@ -239,20 +301,22 @@ def blend_update(
     to this one: they are learned less the first of them, times the second.
     """
     shares, v = np.empty(theta.shape[0]), np.empty(theta.shape[2])
+    places, z = np.empty(theta.shape[2], np.int64), np.empty(theta.shape[2])
+    is_dense = F.shape[3] > 1
     for i in range(begin, end):
         f, centre, gain = forecasts[i]
+        block = rows.blocks[i]
         if record[SEEN] > 0.0:
             r = (rewards[i] - centre) * gain
-            scale = scale_of(record)
+            n = encode(rows, i, sizes, scale_of(record), is_dense, places, z)
             trust_ridges(record, shares)
             weights = trust_parts(record, patience)
             mean = 0.0
             for place in range(COUNT, SQUARES):
                 record[place] *= memory
             for l in range(theta.shape[0]):
-                value = dot(theta, l, rows, i, sizes, scale) - centre * dot(
-                    ones, l, rows, i, sizes, scale
-                )
+                value = dot(theta, l, block, places, z, n)
+                value -= centre * dot(ones, l, block, places, z, n)
                 mean += shares[l] * value * gain
                 error = min(max(r - value * gain, -CLIP), CLIP)
                 record[LOSSES + l] = memory * record[LOSSES + l] + error * error
@@ -265,8 +329,8 @@ def blend_update(
             record[NN] += f * f
             record[LR] += mean * r
             record[NR] += f * r
-        record[SQUARES] += measure(rows, i, sizes)
         record[SEEN] += 1.0
-        scale = scale_of(record)
+        record[SQUARES] += measure(rows, i, sizes, record[SEEN], is_dense)
+        n = encode(rows, i, sizes, scale_of(record), is_dense, places, z)
         for l in range(theta.shape[0]):
-            add(F, theta, ones, l, rows, i, sizes, scale, rewards[i], v)
+            add(F, theta, ones, l, block, places, z, n, rewards[i], v)

@@ -12,6 +12,7 @@ from rbmle.engine.blend import (
     COUNT,
     LOSSES,
     MISSED,
+    SIZES,
     Linear,
     Record,
     Roots,
@@ -49,7 +50,7 @@ State = BlendState | RegressionState  # the latter where there is no line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearPart:
-    """Ridge regressions on scaled features and a constant, averaged by how well they predict, beside a network.
+    """Ridge regressions on centred, scaled features and a constant, averaged by how well they predict.
 
     Most rewards are noisy. A network then needs thousands of them before it predicts better than a line;
     without noise it may need a hundred. So both learn every reward, and f = w₁ · line + w₂ · network, with
@@ -85,7 +86,7 @@ class LinearPart:
         _begin(F, self.ridges)
         theta, ones = np.zeros((2, len(self.ridges), blocks, size))
         record = np.zeros(LOSSES + len(self.ridges))
-        sizes = np.zeros((features, 3))
+        sizes = np.zeros((features, SIZES))
         return BlendState(
             regression=regression, F=F, theta=theta, ones=ones, record=record, sizes=sizes
         )
