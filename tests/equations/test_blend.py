@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from rbmle import Bandit, LinearPart, LinUCB, NeuralRBMLEGA, NeuralUCB, Regression
-from rbmle.core.encoding import per_arm
+from rbmle.core.encoding import disjoint, per_arm, stack
 from rbmle.core.errors import SettingError
 from rbmle.core.types import Batch, Contexts
 from rbmle.engine.blend import COUNT, GAIN, LL, LN, LOSSES, LR, MEAN, MISSED, NN, NR, blend_values
-from rbmle.models.blend import BlendState
+from rbmle.models.blend import COMMON, BlendState
 from rbmle.models.linear import Ridge
 
 SAVED = Path(__file__).parents[1] / "saved"
-LINE = LinearPart(ridges=(2.0,))
+LINE = LinearPart(ridges=(2.0,), common_ridges=())
 POLICY = NeuralRBMLEGA(linear=LINE)
 
 
@@ -95,6 +95,31 @@ def test_the_line_is_a_ridge_regression_on_encoded_contexts() -> None:
     np.testing.assert_allclose(norms, Z[-1:] @ np.linalg.solve(V, Z[-1]), rtol=1e-7)
 
 
+def test_common_ridges_are_the_posterior_of_arms_around_a_common_vector() -> None:
+    """θ_a = μ + δ_a with μ ~ N(0, I/(τλ)), δ_a ~ N(0, I/λ) and noise of 1; the third arm was never played."""
+    arms, line = np.arange(3), LinearPart(ridges=(1.0,), common_ridges=(3.0,))
+    X, r, played = rng(5).normal(size=(30, 2)), rng(6).normal(size=30), rng(7).integers(2, size=30)
+    policy = NeuralRBMLEGA(linear=line)
+    state = policy.init(len(arms), 2, rng())
+    contexts = stack([disjoint(x, arms[[arm]], 2) for x, arm in zip(X, played, strict=True)])
+    is_fitted = np.zeros(len(X), np.bool_)
+    policy.update_all(state, Batch(contexts=contexts, rewards=r, is_fitted=is_fitted, rng=rng))
+    Z, size = encoded(X), 3
+    prior = np.kron(np.eye(len(arms)) + 1 / COMMON, np.eye(size)) / 3.0  # of (θ_1, θ_2, θ_3)
+    design = np.zeros((30, len(arms) * size))
+    for row, arm, z in zip(design, played, Z, strict=True):
+        row[arm * size : (arm + 1) * size] = z
+    precision = np.linalg.inv(prior) + design.T @ design
+    theta = np.linalg.solve(precision, design.T @ ((r - r.mean()) / r.std()))
+    state.record[LOSSES:] = 1e9, 0.0  # all trust in the common ridge
+    _, means, norms = line.values(state, disjoint(X[-1], arms, 2))
+    offers = np.kron(np.eye(len(arms)), Z[-1])
+    np.testing.assert_allclose(means, offers @ theta, rtol=1e-7)
+    np.testing.assert_allclose(
+        norms, np.diag(offers @ np.linalg.inv(precision) @ offers.T), rtol=1e-7
+    )
+
+
 @pytest.mark.parametrize(
     ("sums", "weights"),
     [
@@ -116,7 +141,7 @@ def test_weights_are_least_squares_on_numbers_a_hand_can_check(
     state.record[COUNT] = 20.0
     state.record[[LL, LN, NN, LR, NR]] = sums
     context, out = rows(np.ones((1, 2))), (np.empty(1), np.empty(1))
-    past = (state.F, state.theta, state.ones, state.sizes)
+    past = (np.array([2.0]), state.ridges, state.common, state.sizes)
     found = blend_values(context.rows, state.record, 20.0, 0.0, 1.0, *past, *out)
     np.testing.assert_allclose(found, weights, rtol=1e-4)
 
@@ -143,7 +168,7 @@ def test_the_bias_of_the_network_follows_what_is_explained() -> None:
 
 
 def test_ridges_are_averaged_by_their_errors() -> None:
-    line = LinearPart(ridges=(1.0, 4.0))
+    line = LinearPart(ridges=(1.0, 4.0), common_ridges=())
     state = NeuralRBMLEGA(linear=line).init(1, 1, rng())
     state.record[COUNT] = 9.0
     state.record[LOSSES:] = (
@@ -173,7 +198,7 @@ def test_the_biased_line_is_the_maximiser_of_equation_12() -> None:
         expected = w1 * (means + step * norms * (1 - step / (2 * alpha * zeta)))
         np.testing.assert_allclose(index, expected)
     assert (step == alpha).all()  # the last radius is no limit
-    V, theta = np.linalg.inv(state.F[0, 0] @ state.F[0, 0].T), means
+    V, theta = np.linalg.inv(state.ridges.F[0, 0] @ state.ridges.F[0, 0].T), means
     scale = (state.record[-2] / state.record[-3]) ** 0.5  # SEEN/SQUARES
     x = np.r_[(offer.dense()[0] - state.sizes[:, MEAN]) * state.sizes[:, GAIN] * scale, 1.0]
     moved = alpha * np.linalg.solve(V, x)  # from θ̂ to the maximiser of −½‖θ − θ̂‖²_V + α θᵀx
@@ -197,7 +222,7 @@ def test_the_line_is_trusted_where_rewards_are_noise_around_a_line_and_the_netwo
 def test_a_line_over_wide_contexts_keeps_a_diagonal() -> None:
     policy = NeuralRBMLEGA()
     state = policy.init(3, 2000, rng())
-    assert state.F.shape == (4, 3, 2001, 1)
+    assert state.ridges.F.shape == (6, 3, 2001, 1)
     bandit = Bandit(policy, arms=3, features=2000, seed=0)
     for t in range(5):
         bandit.learn(bandit.decide(rng(t).normal(size=2000)), float(t))

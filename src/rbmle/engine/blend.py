@@ -7,9 +7,15 @@ x_j is not 0, and there is none below a half, or where contexts are wide. So spa
 r_j is the root mean square of x_j − m_j over all contexts, or over those in which x_j is not 0 if that is
 larger, and s² the mean ‖(x − m)/r‖². So neither the unit nor the offset of a feature counts, a rare flag counts
 as much as a common one, and z has a length of about 1.
+
+The last ridge regressions share what they learn between blocks. There θ_a = μ + δ_a, where μ has the precision
+τλ and each δ_a has the precision λ. With V⁻¹ and θ̂ of a block as if μ were 0, a reward r tells of μ as much as
+an observation (r − θ̂ᵀz)/√s of λV⁻¹z/√s with noise of 1, where s = 1 + zᵀV⁻¹z. So μ is a ridge regression as
+well, and θ_aᵀz has the mean θ̂ᵀz + μ̂ᵀw and the variance ‖z‖²_{V⁻¹} + ‖w‖² in the norm of μ, with w = λV⁻¹z.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -34,6 +40,15 @@ Linear = Float[np.ndarray, "ridges blocks features+1"]
 # the first and that of its squares, then m_j and 1/r_j.
 VALUES, FIRST, SUM, SUM_SQUARES, MEAN, GAIN, SIZES = range(7)
 Sizes = Float[np.ndarray, "features 6"]
+Entries = tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"], int]  # places, values, how many
+
+
+class Ridges(NamedTuple):
+    """Ridge regressions of each block; or those of what blocks share, with one block."""
+
+    F: Roots
+    theta: Linear  # V⁻¹ Σ r z
+    ones: Linear  # V⁻¹ Σ z
 
 
 @inlined
@@ -73,15 +88,9 @@ def encode(
 
 
 @inlined
-def dot(
-    theta: Linear,
-    l: int,
-    block: int,
-    places: Int[np.ndarray, " features+1"],
-    z: Float[np.ndarray, " features+1"],
-    n: int,
-) -> float:
+def dot(theta: Linear, l: int, block: int, entries: Entries) -> float:
     """Return θᵀz."""
+    places, z, n = entries
     total = 0.0
     for k in range(n):
         total += z[k] * theta[l, block, places[k]]
@@ -90,15 +99,10 @@ def dot(
 
 @inlined
 def project(
-    F: Roots,
-    l: int,
-    block: int,
-    places: Int[np.ndarray, " features+1"],
-    z: Float[np.ndarray, " features+1"],
-    n: int,
-    v: Float[np.ndarray, " features+1"],
+    F: Roots, l: int, block: int, entries: Entries, v: Float[np.ndarray, " features+1"]
 ) -> float:
     """Return ‖z‖²_{V⁻¹}; v becomes Fᵀz, unless F is a diagonal."""
+    places, z, n = entries
     total = 0.0
     if F.shape[3] == 1:
         for k in range(n):
@@ -117,22 +121,46 @@ def project(
 
 
 @inlined
-def add(
+def reach(
     F: Roots,
-    theta: Linear,
-    ones: Linear,
     l: int,
     block: int,
-    places: Int[np.ndarray, " features+1"],
-    z: Float[np.ndarray, " features+1"],
-    n: int,
+    ridge: float,
+    entries: Entries,
+    v: Float[np.ndarray, " features+1"],
+    everywhere: Int[np.ndarray, " features+1"],
+    w: Float[np.ndarray, " features+1"],
+) -> Entries:
+    """Return w = λV⁻¹z, given v = Fᵀz."""
+    places, z, n = entries
+    if F.shape[3] == 1:
+        for k in range(n):
+            w[k] = ridge * F[l, block, places[k], 0] * z[k]
+        return places, w, n
+    for j in range(w.shape[0]):
+        total = 0.0
+        for k in range(w.shape[0]):
+            total += F[l, block, j, k] * v[k]
+        w[j] = ridge * total
+    return everywhere, w, w.shape[0]
+
+
+@inlined
+def add(
+    ridges: Ridges,
+    l: int,
+    block: int,
+    entries: Entries,
     reward: float,
+    one: float,
     v: Float[np.ndarray, " features+1"],
 ) -> None:
     """V ← V + zzᵀ, θ̂ ← V⁻¹ Σ r z and ones ← V⁻¹ Σ z, as `ridge_update` does."""
-    s = 1.0 + project(F, l, block, places, z, n, v)
-    error = (reward - dot(theta, l, block, places, z, n)) / s
-    rest = (1.0 - dot(ones, l, block, places, z, n)) / s
+    F, theta, ones = ridges
+    places, z, n = entries
+    s = 1.0 + project(F, l, block, entries, v)
+    error = (reward - dot(theta, l, block, entries)) / s
+    rest = (one - dot(ones, l, block, entries)) / s
     if F.shape[3] == 1:
         for k in range(n):
             j = places[k]
@@ -255,28 +283,43 @@ def blend_values(
     patience: float,
     centre: float,
     gain: float,
-    F: Roots,
-    theta: Linear,
-    ones: Linear,
+    strengths: Float[np.ndarray, " ridges"],
+    ridges: Ridges,
+    common: Ridges,
     sizes: Sizes,
     means: Float[np.ndarray, " n"],
     norms: Float[np.ndarray, " n"],
 ) -> tuple[float, float]:
-    """Write θ̂ᵀx and ‖x‖²_{V⁻¹} for every context, averaged over the ridges; return both weights."""
-    shares, v = np.empty(theta.shape[0]), np.empty(theta.shape[2])
-    places, z = np.empty(theta.shape[2], np.int64), np.empty(theta.shape[2])
+    """Write the mean and the variance of θᵀx for every context, averaged over the ridges; return both weights.
+
+    The last of the ridges share what they learn, by `common`.
+    """
+    F, theta, ones = ridges
+    count, size = theta.shape[0], theta.shape[2]
+    separate = count - common.theta.shape[0]
+    shares, v, w = np.empty(count), np.empty(size), np.empty(size)
+    is_dense = F.shape[3] > 1
+    places, z = np.empty(size, np.int64), np.empty(size)
+    everywhere = np.arange(size if is_dense else 0)
     trust_ridges(record, shares)
     weights, scale = trust_parts(record, patience), scale_of(record)
     means[:] = 0.0
     norms[:] = 0.0
     for i in range(rows.blocks.shape[0]):
-        block, n = rows.blocks[i], encode(rows, i, sizes, scale, F.shape[3] > 1, places, z)
-        for l in range(theta.shape[0]):
+        block = rows.blocks[i]
+        entries = places, z, encode(rows, i, sizes, scale, is_dense, places, z)
+        for l in range(count):
             if shares[l] < 1e-3:
                 continue
-            value = dot(theta, l, block, places, z, n) - centre * dot(ones, l, block, places, z, n)
+            value = dot(theta, l, block, entries) - centre * dot(ones, l, block, entries)
+            norm = project(F, l, block, entries, v)
+            if l >= separate:
+                m = l - separate
+                shared = reach(F, l, block, strengths[l], entries, v, everywhere, w)
+                value += dot(common.theta, m, 0, shared) - centre * dot(common.ones, m, 0, shared)
+                norm += project(common.F, m, 0, shared, v)
             means[i] += shares[l] * value * gain
-            norms[i] += shares[l] * project(F, l, block, places, z, n, v)
+            norms[i] += shares[l] * norm
     return weights
 
 
@@ -289,10 +332,10 @@ def blend_update(
     end: int,
     memory: float,
     patience: float,
+    strengths: Float[np.ndarray, " ridges"],
     record: Record,
-    F: Roots,
-    theta: Linear,
-    ones: Linear,
+    ridges: Ridges,
+    common: Ridges,
     sizes: Sizes,
 ) -> None:
     """Judge both parts by each reward before it is learned, then let the linear part learn it.
@@ -300,23 +343,32 @@ def blend_update(
     A forecast is f(x; θ̂) of the network before it had learned the reward, and the units of all rewards up
     to this one: they are learned less the first of them, times the second.
     """
-    shares, v = np.empty(theta.shape[0]), np.empty(theta.shape[2])
-    places, z = np.empty(theta.shape[2], np.int64), np.empty(theta.shape[2])
+    F, theta, ones = ridges
+    count, size = theta.shape[0], theta.shape[2]
+    separate = count - common.theta.shape[0]
+    shares, v, w = np.empty(count), np.empty(size), np.empty(size)
     is_dense = F.shape[3] > 1
+    places, z = np.empty(size, np.int64), np.empty(size)
+    everywhere = np.arange(size if is_dense else 0)
     for i in range(begin, end):
         f, centre, gain = forecasts[i]
         block = rows.blocks[i]
         if record[SEEN] > 0.0:
             r = (rewards[i] - centre) * gain
-            n = encode(rows, i, sizes, scale_of(record), is_dense, places, z)
+            entries = places, z, encode(rows, i, sizes, scale_of(record), is_dense, places, z)
             trust_ridges(record, shares)
             weights = trust_parts(record, patience)
             mean = 0.0
             for place in range(COUNT, SQUARES):
                 record[place] *= memory
-            for l in range(theta.shape[0]):
-                value = dot(theta, l, block, places, z, n)
-                value -= centre * dot(ones, l, block, places, z, n)
+            for l in range(count):
+                value = dot(theta, l, block, entries) - centre * dot(ones, l, block, entries)
+                if l >= separate:
+                    m = l - separate
+                    project(F, l, block, entries, v)
+                    shared = reach(F, l, block, strengths[l], entries, v, everywhere, w)
+                    value += dot(common.theta, m, 0, shared)
+                    value -= centre * dot(common.ones, m, 0, shared)
                 mean += shares[l] * value * gain
                 error = min(max(r - value * gain, -CLIP), CLIP)
                 record[LOSSES + l] = memory * record[LOSSES + l] + error * error
@@ -331,6 +383,13 @@ def blend_update(
             record[NR] += f * r
         record[SEEN] += 1.0
         record[SQUARES] += measure(rows, i, sizes, record[SEEN], is_dense)
-        n = encode(rows, i, sizes, scale_of(record), is_dense, places, z)
-        for l in range(theta.shape[0]):
-            add(F, theta, ones, l, block, places, z, n, rewards[i], v)
+        entries = places, z, encode(rows, i, sizes, scale_of(record), is_dense, places, z)
+        for l in range(count):
+            if l >= separate:
+                root = math.sqrt(1.0 + project(F, l, block, entries, v))
+                reward = (rewards[i] - dot(theta, l, block, entries)) / root
+                one = (1.0 - dot(ones, l, block, entries)) / root
+                ridge = strengths[l] / root
+                shared = reach(F, l, block, ridge, entries, v, everywhere, w)
+                add(common, l - separate, 0, shared, reward, one, v)
+            add(ridges, l, block, entries, rewards[i], 1.0, v)

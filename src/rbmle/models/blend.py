@@ -13,9 +13,8 @@ from rbmle.engine.blend import (
     LOSSES,
     MISSED,
     SIZES,
-    Linear,
     Record,
-    Roots,
+    Ridges,
     Sizes,
     blend_update,
     blend_values,
@@ -24,6 +23,7 @@ from rbmle.models.arm_ascent import Biased
 from rbmle.models.drift import units
 from rbmle.models.regression import Regression, RegressionState, Replay
 
+COMMON = 0.1  # τ: the precision of what blocks share, in units of that of how they differ
 PRIOR = 20.0  # rounds
 DENSE = 2**22  # numbers that V⁻¹ has at most; of wider contexts its diagonal is kept
 
@@ -33,9 +33,8 @@ class BlendState:
     """A network, ridge regressions on the same rewards, and how well both have predicted."""
 
     regression: RegressionState
-    F: Roots
-    theta: Linear
-    ones: Linear
+    ridges: Ridges
+    common: Ridges  # what the last of them share
     record: Record
     sizes: Sizes
 
@@ -56,9 +55,15 @@ class LinearPart:
     without noise it may need a hundred. So both learn every reward, and f = w₁ · line + w₂ · network, with
     weights that depend on what both predicted *before* they learned each reward: see `trust_parts`. The ridges
     are averaged with weights exp(−Σ e²/2σ²) by their errors e; the strongest is best for the noisiest rewards.
+    Those of `common_ridges` shrink the vector of each arm to one that all arms share, instead of to 0: best for
+    many arms, for arms with few rewards, and where contexts move the rewards of all arms alike.
     """
 
     ridges: tuple[float, ...] = (0.3, 3.0, 30.0, 100.0)  # λ, for contexts of a mean length of 1
+    common_ridges: tuple[float, ...] = (
+        10.0,
+        100.0,
+    )  # λ of those that shrink arms to a vector for all
     patience: float = 5.0  # rounds of evidence that pull the blend to the network alone
     forgetting: float = 0.001  # share of the evidence that is forgotten in a round
     bias_factor: float = 3.0  # the ν of the line, in units of that of the network
@@ -68,7 +73,7 @@ class LinearPart:
         """Raise SettingError for a setting out of range."""
         if not self.ridges:
             raise SettingError("`ridges` must have at least one ridge, as in ridges=(1.0,)")
-        for ridge in self.ridges:
+        for ridge in (*self.ridges, *self.common_ridges):
             check_positive("ridges", ridge)
         check_positive("patience", self.patience)
         check_not_negative("bias_factor", self.bias_factor)
@@ -81,14 +86,16 @@ class LinearPart:
     def start(self, regression: RegressionState, blocks: int, features: int) -> BlendState:
         """Return a state before any data, with V = λI."""
         size = features + 1
-        is_dense = len(self.ridges) * blocks * size * size <= DENSE
-        F = np.zeros((len(self.ridges), blocks, size, size if is_dense else 1))
-        _begin(F, self.ridges)
-        theta, ones = np.zeros((2, len(self.ridges), blocks, size))
-        record = np.zeros(LOSSES + len(self.ridges))
+        is_dense = len(self._strengths) * blocks * size * size <= DENSE
+        width = size if is_dense else 1
+        record = np.zeros(LOSSES + len(self._strengths))
         sizes = np.zeros((features, SIZES))
         return BlendState(
-            regression=regression, F=F, theta=theta, ones=ones, record=record, sizes=sizes
+            regression=regression,
+            ridges=_begin(self._strengths, blocks, size, width),
+            common=_begin(COMMON * self._strengths[len(self.ridges) :], 1, size, width),
+            record=record,
+            sizes=sizes,
         )
 
     def values(
@@ -97,7 +104,7 @@ class LinearPart:
         """Return (w₁, w₂), and the line's θ̂ᵀx and ‖x‖²_{V⁻¹} of every context."""
         n = len(contexts)
         means, norms = np.empty(n), np.empty(n)
-        past = (state.F, state.theta, state.ones, state.sizes)
+        past = (self._strengths, state.ridges, state.common, state.sizes)
         judged = (state.record, float(self.patience), *units(state.regression.watch))
         weights = blend_values(contexts.rows, *judged, *past, means, norms)
         return weights, means, norms
@@ -130,24 +137,25 @@ class LinearPart:
 
     def grow(self, state: BlendState, blocks: int) -> None:
         """Make room for more blocks."""
-        more = blocks - state.theta.shape[1]
-        new = np.zeros((len(self.ridges), more, *state.F.shape[2:]))
-        _begin(new, self.ridges)
-        zeros = np.zeros((len(self.ridges), more, state.theta.shape[2]))
-        state.F = np.concatenate([state.F, new], axis=1)
-        state.theta = np.concatenate([state.theta, zeros], axis=1)
-        state.ones = np.concatenate([state.ones, zeros], axis=1)
+        _, count, size, width = state.ridges.F.shape
+        new = _begin(self._strengths, blocks - count, size, width)
+        parts = zip(state.ridges, new, strict=True)
+        state.ridges = Ridges(*(np.concatenate(pair, axis=1) for pair in parts))
 
     def frozen(self, state: BlendState, regression: RegressionState) -> BlendState:
         """Return a copy around a network that is frozen already."""
         return BlendState(
             regression=regression,
-            F=state.F.copy(),
-            theta=state.theta.copy(),
-            ones=state.ones.copy(),
+            ridges=Ridges(*(part.copy() for part in state.ridges)),
+            common=Ridges(*(part.copy() for part in state.common)),
             record=state.record.copy(),
             sizes=state.sizes.copy(),
         )
+
+    @property
+    def _strengths(self) -> np.ndarray:
+        """Return λ of every ridge regression."""
+        return np.array([*self.ridges, *self.common_ridges])
 
     def _learn(
         self, state: BlendState, batch: Batch, forecasts: np.ndarray, restarts: list[int]
@@ -155,11 +163,12 @@ class LinearPart:
         """Learn what came after the last time that all was forgotten."""
         begin, n = restarts[-1] if restarts else 0, len(batch)
         if restarts:
-            _begin(state.F, self.ridges)
-            for part in (state.theta, state.ones, state.record, state.sizes):
-                part[:] = 0.0
-        past = (state.record, state.F, state.theta, state.ones, state.sizes)
-        rules = (1.0 - self.forgetting, float(self.patience))
+            blocks, features = state.ridges.theta.shape[1], len(state.sizes)
+            fresh = self.start(state.regression, blocks, features)
+            state.ridges, state.common = fresh.ridges, fresh.common
+            state.record, state.sizes = fresh.record, fresh.sizes
+        past = (state.ridges, state.common, state.sizes)
+        rules = (1.0 - self.forgetting, float(self.patience), self._strengths, state.record)
         blend_update(batch.contexts.rows, batch.rewards, forecasts, begin, n, *rules, *past)
 
 
@@ -234,8 +243,10 @@ class Blend:
         return self.line.frozen(state, self.network.frozen(state.regression))
 
 
-def _begin(F: Roots, ridges: tuple[float, ...]) -> None:
-    """Write F = I/√λ, or the diagonal of V⁻¹ = I/λ."""
-    size, width = F.shape[2:]
-    for root, ridge in zip(F, ridges, strict=True):
-        root[:] = np.eye(size) / ridge**0.5 if width == size else 1 / ridge
+def _begin(strengths: np.ndarray, blocks: int, size: int, width: int) -> Ridges:
+    """Return θ̂ = 0 and F = I/√λ, or of width 1 the diagonal of V⁻¹ = I/λ."""
+    root = np.eye(size) if width == size else np.ones((size, 1))
+    F = np.tile(root, (len(strengths), blocks, 1, 1))
+    F *= (strengths ** (-0.5 if width == size else -1.0)).reshape(-1, 1, 1, 1)
+    theta, ones = np.zeros((2, len(strengths), blocks, size))
+    return Ridges(F, theta, ones)
