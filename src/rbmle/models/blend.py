@@ -67,7 +67,7 @@ class LinearPart:
     patience: float = 5.0  # rounds of evidence that pull the blend to the network alone
     forgetting: float = 0.001  # share of the evidence that is forgotten in a round
     bias_factor: float = 3.0  # the ν of the line, in units of that of the network
-    radius: float = 1.0  # ρ; a biased line is within ρ σ(t) of θ̂, in the norm of V
+    radius: float = 0.7  # ρ; a biased line is within ρ σ(t) of θ̂, in the norm of V
 
     def __post_init__(self) -> None:
         """Raise SettingError for a setting out of range."""
