@@ -130,7 +130,8 @@ def test_table_1_is_printed_and_written(tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("table-1.md", "table-1.tex", "table-1.html"):
         assert "Constants: as shipped with rbmle" in (folder / name).read_text()
     runs = list(Store(folder=folder / "runs").all())
-    assert len(runs) == 14
+    assert len(runs) == 16
+    assert "| NeuralRBMLE-GA (default) |" in (folder / "table-1-beside-the-paper.md").read_text()
     page = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "page.html")])
     assert page.exit_code == 0, page.output
     assert "NeuralRBMLE-GA" in (tmp_path / "page.html").read_text()
