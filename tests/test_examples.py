@@ -160,7 +160,7 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*/*.py")), ids=lambda path: path.stem)
-def test_an_example_runs_and_shows_what_it_says(
+def test_an_example_runs_and_prints_its_output(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = [module for module in NEEDS.get(path.stem, ()) if find_spec(module) is None]

@@ -28,7 +28,7 @@ COINS = BernoulliArms(means=(0.2, 0.6, 0.4))
 
 
 @pytest.mark.parametrize("policy", [RBMLE(), UCB1(), KLUCB()])
-def test_a_simulation_plays_what_the_index_of_a_state_says(policy: Any) -> None:
+def test_a_simulation_plays_by_the_index_of_a_state(policy: Any) -> None:
     means = (0.21, 0.6, 0.43)
     arms = GaussianArms(means=means, deviation=0.1)  # no ties, once every arm was played
     state, contexts, regret = policy.init(3, 1, RNG), disjoint([1.0], np.arange(3), 1), 0.0
@@ -83,7 +83,7 @@ def test_the_bound_of_lai_and_robbins_by_hand() -> None:
     assert coins.divergence(0.0, 0.5) == pytest.approx(math.log(2))
 
 
-def test_what_is_no_instance_is_refused() -> None:
+def test_an_invalid_instance_is_refused() -> None:
     with pytest.raises(SettingError, match=r"probabilities from 0 to 1, .* got \(1.5,\)"):
         BernoulliArms(means=(1.5,))
     with pytest.raises(SettingError, match=r"`means` must be finite numbers"):

@@ -29,7 +29,7 @@ def test_a_log_keeps_its_promises(
 
 
 @pytest.mark.parametrize("kind", BAD_LINES)
-def test_a_log_tells_of_bad_rows(kind: str, tmp_path: Path) -> None:
+def test_a_log_reports_bad_rows(kind: str, tmp_path: Path) -> None:
     write_log(TableLog(table()), tmp_path / f"log.{kind}")
     with (tmp_path / f"log.{kind}").open("a") as file:
         file.write(BAD_LINES[kind])
@@ -51,7 +51,7 @@ def test_a_liar_is_caught(liar: type[liars.Honest], promise: Callable[[DecisionL
     assert promises.broken(promise, liar())
 
 
-def test_who_is_honest_is_not() -> None:
+def test_an_honest_log_is_not_caught() -> None:
     assert not any(promises.broken(promise, liars.Honest()) for promise in promises.PROMISES)
 
 

@@ -41,7 +41,7 @@ def test_the_estimate_is_the_argmax_of_the_biased_likelihood() -> None:
     assert FiniteCE(family=FAMILY).estimate(state) == 0.01
 
 
-def test_a_blind_step_says_nothing() -> None:
+def test_a_blind_step_changes_no_estimate() -> None:
     learner = FiniteCE(family=FAMILY)
     state = learner.init(FAMILY.mdps[0].rewards, RNG)
     learner.update(state, Transition(state=0, action=0, successor=1), RNG)
@@ -66,7 +66,7 @@ def test_certainty_equivalence_stays_wrong_and_the_bias_cures_it() -> None:
     assert cured == [0.02] * 40
 
 
-def test_what_cannot_be_a_family_is_refused() -> None:
+def test_an_invalid_family_is_refused() -> None:
     mdp = FAMILY.mdps[0]
     poor = MDP(transitions=mdp.transitions, rewards=mdp.rewards - 2)
     small = MDP(transitions=np.ones((1, 1, 1)), rewards=np.ones((1, 1)))

@@ -10,13 +10,13 @@ from rbmle.control import frequencies, log_likelihood, random_mdp
 COUNTS = np.array([[[3, 1], [0, 0]], [[0, 2], [5, 5]]])
 
 
-def test_the_log_likelihood_sums_over_what_was_seen() -> None:
+def test_the_log_likelihood_sums_over_observed_transitions() -> None:
     P = np.array([[[0.75, 0.25], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]])
     by_hand = 3 * math.log(0.75) + math.log(0.25) + 2 * math.log(0.5) + 10 * math.log(0.5)
     assert log_likelihood(P, COUNTS) == pytest.approx(by_hand, rel=1e-14)
 
 
-def test_what_was_seen_and_is_impossible_has_no_likelihood() -> None:
+def test_an_observed_transition_that_is_impossible_has_likelihood_zero() -> None:
     P = np.zeros((2, 2, 2))
     P[:, :, 0] = 1.0
     assert log_likelihood(P, COUNTS) == -math.inf

@@ -27,6 +27,6 @@ def test_an_mdp_does_not_change_with_the_arrays_it_was_made_of() -> None:
         (np.full((2, 1, 2), 0.5), np.array([[0.0], [np.nan]]), r"got nan for state 1 and action 0"),
     ],
 )
-def test_what_is_no_mdp_is_refused(P: np.ndarray, R: np.ndarray, message: str) -> None:
+def test_an_invalid_mdp_is_refused(P: np.ndarray, R: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MDP(transitions=P, rewards=R)

@@ -37,7 +37,7 @@ def test_without_observations_the_best_state_follows() -> None:
     assert within_likelihood(np.full(3, 1 / 3), np.array([0.0, 1.0, 3.0]), 0.0) == 3.0
 
 
-def test_a_state_that_was_never_seen_is_hoped_for_while_the_loss_is_small() -> None:
+def test_an_unseen_state_gets_mass_while_the_loss_is_small() -> None:
     """p = e_0, h = (0, 2): q_1 = ε gains 2ε and loses −w log(1 − ε), so w < 2 is where hope begins."""
     p, h = np.array([1.0, 0.0]), np.array([0.0, 2.0])
     assert within_likelihood(p, h, 2.0) == pytest.approx(0.0, abs=1e-12)
@@ -61,7 +61,7 @@ def test_two_states_within_a_divergence_by_hand() -> None:
     assert within_divergence(p, h, math.log(5 / 4)) == pytest.approx(0.8, abs=1e-10)
 
 
-def test_a_state_that_was_never_seen_gets_what_the_divergence_allows() -> None:
+def test_an_unseen_state_gets_the_mass_that_the_divergence_allows() -> None:
     """p = e_0: q_1 = ½ has KL = log 2. p = (½, ½, 0), h = (0, 1, 2): with ν = 2, q ∝ (¼, ½) and q_2 = ½."""
     p, h = np.array([1.0, 0.0]), np.array([0.0, 2.0])
     assert within_divergence(p, h, math.log(2)) == pytest.approx(1.0, abs=1e-12)

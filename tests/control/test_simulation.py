@@ -71,7 +71,7 @@ def test_looking_more_often_changes_nothing() -> None:
     np.testing.assert_array_equal(often.state.counts, once.state.counts)
 
 
-def test_what_cannot_be_simulated_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="in order, got"):
         simulate(river_swim(6), PSRL(), [5, 3], seed=0)
     with pytest.raises(ValueError, match="from 0 to 5, got 6"):

@@ -32,7 +32,7 @@ from rbmle.core.errors import (
 from tests.samples import bytes_of
 
 
-def test_arms_are_the_users_own_ids() -> None:
+def test_arms_have_the_ids_of_the_user() -> None:
     bandit = Bandit(LinUCB(), arms=["tea", 7, "coffee"], features=2)
     decision = bandit.decide([1.0, 2.0])
     assert decision.arms == ("tea", 7, "coffee")
@@ -148,7 +148,7 @@ def test_rewards_may_come_late_and_in_any_order() -> None:
     assert len({decision.id for decision in decisions}) == 5
 
 
-def test_a_decision_does_not_see_what_becomes_of_its_context() -> None:
+def test_a_decision_does_not_change_with_the_users_array() -> None:
     x = np.array([1.0, 2.0])
     bandit, other = Bandit(LinUCB(), arms=1, features=2), Bandit(LinUCB(), arms=1, features=2)
     decision = bandit.decide(x)
@@ -309,7 +309,7 @@ def test_several_bandits_live_in_several_threads() -> None:
         ),
     ],
 )
-def test_a_mistake_gets_a_message_and_leaves_no_trace(
+def test_a_mistake_gets_a_message_and_changes_nothing(
     attempt: Any, error: Any, message: str
 ) -> None:
     bandit = Bandit(LinUCB(), arms=["a", "b"], features=2)
@@ -388,7 +388,7 @@ def test_a_snapshot_can_neither_learn_nor_be_saved(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_not_fitted_is_remembered_and_found_by_the_next_fit() -> None:
+def test_an_observation_without_a_fit_is_seen_by_the_next_fit() -> None:
     fitted, remembered = (Bandit(NeuralUCB(), features=2, encoding="per-arm") for _ in range(2))
     contexts = per_arm([[1.0, 0.0], [0.0, 1.0]], 2)
     before = remembered.state.regression.net.theta.first.copy()
@@ -402,7 +402,7 @@ def test_what_is_not_fitted_is_remembered_and_found_by_the_next_fit() -> None:
     assert known > unknown + 0.2  # though no step of its own was on the first context
 
 
-def test_a_mistaken_batch_is_refused_and_leaves_no_trace() -> None:
+def test_an_invalid_batch_is_refused_and_changes_nothing() -> None:
     bandit = Bandit(NeuralUCB(), features=2, encoding="per-arm")
     before, contexts = bytes_of(bandit), per_arm([[1.0, 0.0]], 2)
     with pytest.raises(RewardError, match="finite"):

@@ -42,7 +42,7 @@ def test_indices_of_stacked_contexts_are_to_the_bit_those_of_each(name: str) -> 
 
 @pytest.mark.parametrize("name", [*SEPARATE, "neural-ts"])
 @pytest.mark.parametrize("floor", [0.0, 0.2])
-def test_a_round_gets_the_same_answer_whichever_are_with_it(name: str, floor: float) -> None:
+def test_a_decision_does_not_depend_on_the_other_rounds(name: str, floor: float) -> None:
     bandit, rounds = trained(name), sample_rounds()
     together = bandit.choose_many(stack(rounds), SIZES, IDS, floor)
     for order in (range(len(SIZES)), reversed(range(len(SIZES))), [4], [2, 5, 7], [8, 0]):
@@ -93,7 +93,7 @@ def test_a_decision_asks_the_model_once(name: str, monkeypatch: pytest.MonkeyPat
     assert len(asked) <= (policy.networks if name == "bootstrapped-nn" else 1)
 
 
-def test_arms_are_drawn_from_the_probabilities_that_are_told() -> None:
+def test_arms_are_drawn_from_the_reported_probabilities() -> None:
     bandit, contexts = trained("neural-rbmle-pc"), sample_rounds()[2]
     n, rounds = len(contexts), 4_000
     ids = [f"draw {i}" for i in range(rounds)]
@@ -103,7 +103,7 @@ def test_arms_are_drawn_from_the_probabilities_that_are_told() -> None:
     assert chisquare(observed, rounds * got[0].probabilities).pvalue > 0.001
 
 
-def test_nothing_to_decide_is_no_decision() -> None:
+def test_zero_rounds_give_zero_decisions() -> None:
     bandit = trained("lin-ucb")
     assert bandit.choose_many(sample_rounds()[0].part(slice(0)), [], [], 0.2) == []
 

@@ -103,7 +103,7 @@ def test_mistaken_ids_are_refused(ids: Any) -> None:
 # A decision is learned once.
 
 
-def test_a_decision_learned_again_is_refused_and_leaves_no_trace() -> None:
+def test_a_decision_learned_again_is_refused_and_changes_nothing() -> None:
     bandit = bandit_with()
     decision = bandit.decide([1.0, 0.5])
     bandit.learn(decision, 1.0)

@@ -205,7 +205,7 @@ def test_it_is_saved_copied_and_pickled_with_the_bandit(tmp_path: Path) -> None:
     assert twin.diagnose().rounds == before.rounds + 1
 
 
-def test_a_resumed_bandit_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+def test_a_resumed_bandit_equals_one_that_never_stopped(tmp_path: Path) -> None:
     whole, part = (
         taught(pay=linear, floor=0.1, rounds=700),
         taught(pay=linear, floor=0.1, rounds=700),
@@ -218,7 +218,7 @@ def test_a_resumed_bandit_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> 
     assert part.diagnose() == whole.diagnose()
 
 
-def test_a_file_of_before_still_opens(tmp_path: Path) -> None:
+def test_a_file_without_a_diagnosis_still_opens(tmp_path: Path) -> None:
     bandit = taught(pay=linear, rounds=50)
     bandit.save(tmp_path / "new")
     with zipfile.ZipFile(tmp_path / "new") as new, zipfile.ZipFile(tmp_path / "old", "w") as old:
@@ -236,7 +236,7 @@ def test_a_file_of_before_still_opens(tmp_path: Path) -> None:
     loaded.learn(loaded.decide(np.ones(4)), 1.0)
 
 
-def test_nothing_is_logged_where_the_caller_tells(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_logged_if_the_caller_suppresses_it(caplog: pytest.LogCaptureFixture) -> None:
     with without_logging():
         taught(pay=lambda x, arm, rng: 3.0, rounds=600)
     assert not caplog.records

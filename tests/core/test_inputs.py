@@ -75,7 +75,7 @@ def test_mistaken_settings_of_a_bandit_are_refused(settings: Any, message: str) 
 
 
 @pytest.mark.parametrize("id", [1.0, True, np.float64(1.0), np.True_, None, 1j, (1,), ["a"]])
-def test_what_is_neither_a_string_nor_an_integer_is_no_arm(id: Any) -> None:
+def test_arm_ids_are_strings_or_integers(id: Any) -> None:
     for attempt in (
         lambda b: b.learn([1.0, 0.0], arm=id, reward=1.0),
         lambda b: b.decide([1.0, 0.0], eligible=[0, id]),

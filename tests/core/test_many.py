@@ -164,6 +164,6 @@ def test_a_policy_may_be_given_by_name_or_class() -> None:
         Bandit(7, arms=2, features=1)  # type: ignore[arg-type]  # the point of the test
 
 
-def test_repr_says_what_a_bandit_is() -> None:
+def test_repr_describes_the_bandit() -> None:
     text = repr(trained(LinUCB(), arms=3))
     assert "3 arms, 4 features, 30 rounds learned, seed 5: LinUCB(" in text

@@ -157,7 +157,7 @@ def test_columns_that_are_only_counted_are_places() -> None:
 @pytest.mark.parametrize(
     "wrong", ["age", [], ["age", "age"], ["age", 3], {"age": 3, 4: 5}, None, 0, 1.5, math.nan]
 )
-def test_features_that_cannot_be_are_refused(wrong: Any) -> None:
+def test_invalid_feature_settings_are_refused(wrong: Any) -> None:
     with pytest.raises(SettingError, match="`features` must be"):
         Bandit(LinUCB(), arms=2, features=wrong)
 
@@ -204,7 +204,7 @@ class Doubled:
         return np.hstack([X, X**2])
 
 
-def test_an_encoder_of_ones_own_is_given_again(tmp_path: Path) -> None:
+def test_a_users_own_encoder_has_to_be_passed_to_load(tmp_path: Path) -> None:
     doubled = Doubled(numbers=2)
     assert isinstance(doubled, Encoder)
     bandit = Bandit(NeuralUCB(), arms=2, features=doubled)

@@ -19,7 +19,7 @@ def test_a_bandit_without_features_decides_and_learns() -> None:
     assert bandit.predict(None) == {"tea": 1.0, "coffee": 0.0}
 
 
-def test_it_learns_what_was_decided_elsewhere(tmp_path: Path) -> None:
+def test_it_learns_decisions_made_elsewhere(tmp_path: Path) -> None:
     bandit = Bandit(BetaTS(), arms=2, draws=10)
     bandit.learn(None, arm=1, reward=1.0)
     bandit.partial_fit(3, arms=[0, 1, 1], rewards=[0.0, 1.0, 1.0])
@@ -29,7 +29,7 @@ def test_it_learns_what_was_decided_elsewhere(tmp_path: Path) -> None:
     assert loaded.state.totals.tolist() == [0.0, 3.0]
 
 
-def test_a_context_that_nobody_asked_for_is_refused() -> None:
+def test_an_unexpected_context_is_refused() -> None:
     bandit = Bandit(UCB1(), arms=2)
     with pytest.raises(ContextError, match="made without features, but the context"):
         bandit.decide([1.0])

@@ -35,7 +35,7 @@ def test_contexts_lose_nothing(X: np.ndarray) -> None:
 
 
 @given(matrices, some.data())
-def test_a_number_that_is_none_is_always_found(X: np.ndarray, data: some.DataObject) -> None:
+def test_an_invalid_number_is_always_detected(X: np.ndarray, data: some.DataObject) -> None:
     at = tuple(data.draw(some.integers(0, size - 1)) for size in X.shape)
     X[at] = data.draw(some.sampled_from([np.nan, np.inf, -np.inf, 2 * LARGEST]))
     try:
@@ -81,7 +81,7 @@ def test_saving_at_any_moment_changes_nothing(before: int, after: int, seed: int
 
 @settings(max_examples=50)
 @given(arrays(np.float64, 3, elements=numbers), some.floats(-1e6, 1e6))
-def test_whatever_is_learned_the_index_is_a_number(x: np.ndarray, reward: float) -> None:
+def test_the_index_is_finite_after_any_rewards(x: np.ndarray, reward: float) -> None:
     bandit = Bandit(NeuralUCB(), arms=2, features=3)
     for _ in range(3):
         bandit.learn(x, arm=0, reward=reward)

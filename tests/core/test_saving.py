@@ -57,7 +57,7 @@ def test_open_arms_come_back(tmp_path: Path) -> None:
     assert bytes_of(loaded) == bytes_of(bandit)
 
 
-def test_an_average_goes_on_between_two_of_its_points(tmp_path: Path) -> None:
+def test_an_average_continues_between_two_of_its_points(tmp_path: Path) -> None:
     """An average over all rounds takes a point in round 34, and none in round 35."""
     model = Regression(network=Network(width=4), training=Replay(steps=2, average=1.0))
     bandit = played(Bandit(NeuralUCB(model=model), arms=["a", "b"], features=3), range(35))
@@ -91,7 +91,7 @@ def test_a_saved_bandit_does_not_depend_on_the_untaught_one_at_hand(seed: int) -
     assert bytes_of(Bandit.load(file)) == bytes_of(bandit)
 
 
-def test_any_flipped_byte_is_seen_or_harmless(tmp_path: Path) -> None:
+def test_any_flipped_byte_is_detected_or_harmless(tmp_path: Path) -> None:
     """At 400 places of the file: either it is refused, or what is loaded is what was saved."""
     bandit = played(Bandit(NeuralUCB(), arms=["a", "b"], features=3), range(3))
     path = tmp_path / "b.rbmle"
@@ -160,7 +160,7 @@ def test_a_file_cannot_name_a_class_of_another_package(tmp_path: Path) -> None:
             Bandit.load(path)
 
 
-def test_a_part_of_the_users_own_has_to_be_given_again(tmp_path: Path) -> None:
+def test_a_users_own_part_has_to_be_passed_to_load(tmp_path: Path) -> None:
     path = tmp_path / "b.rbmle"
     policy = NeuralUCB(model=Regression(likelihood=Poisson()))
     Bandit(policy, arms=["a", "b"], features=3).save(path)

@@ -46,9 +46,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_what_many_threads_learn_is_what_one_learns_in_their_order(
-    name: str, tmp_path: Path
-) -> None:
+def test_many_threads_learn_the_same_as_one_in_their_order(name: str, tmp_path: Path) -> None:
     compiled(POLICIES[name]())
     recorder = Recorder(policy=POLICIES[name]())
     bandit = Bandit(recorder, arms=["a", "b", "c"], features=FEATURES, seed=7)
@@ -90,7 +88,7 @@ def test_what_many_threads_learn_is_what_one_learns_in_their_order(
 
 
 @pytest.mark.parametrize("policy", [NeuralRBMLEGA(), NeuralUCB(), LinUCB()], ids=repr)
-def test_a_decision_beside_learning_is_of_one_moment(policy: Policy[Any]) -> None:
+def test_a_decision_during_learning_sees_one_consistent_state(policy: Policy[Any]) -> None:
     """Every answer is one that the bandit gives after some number of rounds."""
     rng = np.random.default_rng(3)
     X, asked = rng.normal(size=(60, FEATURES)), rng.normal(size=FEATURES)
@@ -115,7 +113,7 @@ def test_a_decision_beside_learning_is_of_one_moment(policy: Policy[Any]) -> Non
     assert bytes_of(shared.state) == bytes_of(serial.state)
 
 
-def test_deciding_goes_on_while_a_large_batch_is_learned() -> None:
+def test_decisions_continue_while_a_large_batch_is_learned() -> None:
     """A decision does not wait for the writer, once the bandit knows that it is shared."""
     begun, may_end = threading.Event(), threading.Event()
 
@@ -148,7 +146,7 @@ def test_a_value_that_one_thread_uses_is_never_copied() -> None:
     assert copies == []
 
 
-def test_a_value_that_cannot_be_copied_locks_nobody_out() -> None:
+def test_a_value_that_cannot_be_copied_releases_its_lock() -> None:
     def refuse(value: list[int]) -> list[int]:
         raise TypeError("it cannot be copied")
 

@@ -54,7 +54,7 @@ def test_a_trial_does_not_depend_on_where_the_file_is(tmp_path: Path) -> None:
     assert len(ids) == 1
 
 
-def test_what_is_missing_is_fetched_once_into_the_cache(
+def test_a_missing_dataset_is_downloaded_once_into_the_cache(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pmlb", SimpleNamespace(fetch_data=lambda name: shapes()))
@@ -96,7 +96,7 @@ def test_openml_is_asked_by_number(cache: Path, monkeypatch: pytest.MonkeyPatch)
         ("pmlb:", "is not the name of a dataset of pmlb"),
     ],
 )
-def test_what_cannot_be_had_is_told_in_one_line(name: str, message: str) -> None:
+def test_a_failed_download_is_reported_in_one_line(name: str, message: str) -> None:
     with pytest.raises(DatasetError, match=message) as caught:
         load(name)
     assert "\n" not in str(caught.value)
@@ -130,7 +130,7 @@ def test_a_target_that_is_a_quantity_is_refused(tmp_path: Path) -> None:
         load("pmlb:prices", data_dir=tmp_path)
 
 
-def test_a_target_cannot_be_named_for_a_collection(tmp_path: Path) -> None:
+def test_a_target_is_refused_for_a_collection(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="pmlb:shapes is a published dataset"):
         load("pmlb:shapes", target="word", data_dir=tmp_path)
 

@@ -13,7 +13,7 @@ from rbmle.datasets.load import SHIPPED, find_file
 from tests.datasets.samples import TINY, fetch_tiny, offline
 
 
-def test_the_environment_names_a_folder_where_none_is_given(
+def test_the_environment_variable_is_the_default_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RBMLE_DATA", str(tmp_path / "nowhere"))

@@ -127,7 +127,7 @@ def test_images_have_length_two(kind: type) -> None:
     np.testing.assert_allclose(X[:, -1], 0.5**0.5, rtol=1e-7)
 
 
-def test_many_integers_of_many_scales_are_no_image() -> None:
+def test_integers_of_different_scales_are_not_an_image() -> None:
     X = standard(**{f"c{i}": [0, 1, 2, 3, 250 if i < 9 else 4] for i in range(70)})
     last = X[:, 2 * 69]  # each is there by value and by rank
     np.testing.assert_allclose(last, soft(1.349 / 2 * np.array([-2, -1, 0, 1, 2])), rtol=1e-6)

@@ -67,7 +67,7 @@ def test_a_dataset_is_loaded_once_and_cannot_be_changed() -> None:
         dataset.X[0, 0] = 1.0
 
 
-def test_a_dataset_says_little_of_itself() -> None:
+def test_the_repr_of_a_dataset_is_short() -> None:
     assert len(repr(load("magic"))) < 200
     assert load("magic").classes == 2
 
@@ -99,7 +99,7 @@ def test_the_import_is_light() -> None:
         ("mnist", {"data_dir": Path("nowhere")}, "folder 'nowhere' does not exist.*mnist.parquet"),
     ],
 )
-def test_what_cannot_be_loaded_says_why(
+def test_a_failed_load_says_why(
     name: str, options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RBMLE_DATA", raising=False)

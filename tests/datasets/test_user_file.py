@@ -58,7 +58,7 @@ def test_classes_stand_in_order(tmp_path: Path, values: str, classes: tuple[str,
     assert raw.labels.tolist() == [1, 0, 1]
 
 
-def test_spaces_after_commas_and_a_byte_order_mark_are_no_harm(tmp_path: Path) -> None:
+def test_spaces_after_commas_and_a_byte_order_mark_are_ignored(tmp_path: Path) -> None:
     raw = read_file(written(tmp_path, "\ufeffx, y\n1, a\n?, b\n"), "y")
     assert raw.classes == ("a", "b")
     np.testing.assert_array_equal(raw.frame["x"], [1.0, np.nan])
@@ -124,7 +124,7 @@ def test_a_file_of_another_kind_is_refused(
         read_file(tmp_path / name, "y")
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is a folder"):
         read_file(tmp_path, "y")
 
@@ -262,7 +262,7 @@ def test_dates_that_are_unclear_are_refused(tmp_path: Path, text: str, message: 
         read_file(path, "y", ("when",))
 
 
-def test_texts_that_are_no_dates_stay_texts(tmp_path: Path) -> None:
+def test_texts_other_than_dates_stay_texts(tmp_path: Path) -> None:
     raw = read_file(written(tmp_path, "when,y\n2024-01-01,a\n2024-01-01 or so,b\n"), "y")
     assert list(raw.frame.columns) == ["when"]
 
@@ -361,6 +361,6 @@ def test_the_log_of_a_bandit_is_not_taken_for_labelled_data(
         read_file(path, target)
 
 
-def test_a_log_can_be_read_as_labelled_data_all_the_same(tmp_path: Path) -> None:
+def test_a_log_can_be_read_as_labelled_data_with_drop(tmp_path: Path) -> None:
     path = written(tmp_path, "x,action,reward\n1,a,0\n2,b,1\n")
     assert read_file(path, "action", ("reward",)).classes == ("a", "b")

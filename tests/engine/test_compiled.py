@@ -80,7 +80,7 @@ def test_a_cache_that_is_read_only_is_used(folder: Path) -> None:
     assert _files(folder) == before
 
 
-def test_where_nothing_can_be_kept_one_line_says_what_to_do() -> None:
+def test_without_a_writable_cache_one_line_says_what_to_do() -> None:
     done = _decide(Path("/proc/rbmle"))  # nobody can make a folder there, not even root
     assert done.stdout.split()[:2] == ["coffee", "True"]
     assert done.stderr.count("\n") == 1
@@ -144,7 +144,9 @@ def test_names_of_kernels_tell_parts_apart() -> None:
     assert digest(b"a", b"bc") != digest(b"ab", b"c")
 
 
-def test_what_is_quick_is_not_mentioned(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_quick_compilation_is_not_mentioned(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     compiling = Compiling(is_quiet=False)
     for _ in range(3):
         compiling.begin(tmp_path)
@@ -155,7 +157,7 @@ def test_what_is_quick_is_not_mentioned(capfd: pytest.CaptureFixture[str], tmp_p
     assert capfd.readouterr().err == ""
 
 
-def test_a_folder_that_is_yet_to_be_made_is_writable_if_its_parent_is(tmp_path: Path) -> None:
+def test_a_missing_folder_is_writable_if_its_parent_is(tmp_path: Path) -> None:
     assert is_writable(tmp_path / "a" / "b")
     assert not is_writable(Path("/proc/a/b"))
     assert "there is no home folder" in notice(None)

@@ -204,7 +204,7 @@ def test_an_altered_mean_is_that_of_a_right_or_a_wrong_choice(
         np.testing.assert_allclose(altered.means, np.where(plain.means == 1, right, wrong))
 
 
-def test_after_a_switch_each_arm_has_what_the_next_one_had() -> None:
+def test_after_a_switch_each_arm_has_the_rewards_of_the_next_one() -> None:
     for t in (0, 1999, 2000, 2001):
         plain, altered = DIGITS.round(t, 0), problem("digits+switch").round(t, 0)
         expected = plain.means if t < 2000 else np.roll(plain.means, -1)
@@ -341,7 +341,7 @@ def test_a_list_has_a_reward_for_each_place_and_regret_against_the_best_list() -
 
 
 @pytest.mark.parametrize("family", ["ads", "playlist", "catalogue"])
-def test_baselines_are_what_uniform_play_and_the_best_fixed_arms_cost(family: str) -> None:
+def test_baselines_are_the_regrets_of_uniform_play_and_of_the_best_fixed_arms(family: str) -> None:
     world = Everyday(family=family)
     means = np.array([offer.means for offer in rounds(world, 400)])
     best = np.sort(means, axis=1)[:, -world.shown :].sum()
@@ -373,7 +373,7 @@ def test_an_unknown_family_gets_a_message() -> None:
         Everyday(family="weather")
 
 
-def test_the_gap_is_closed_by_what_regret_is_saved_of_uniform_play() -> None:
+def test_the_closed_gap_is_the_share_of_uniform_regret_that_is_saved() -> None:
     assert gap_closed(0.0, 50.0) == 1.0
     assert gap_closed(50.0, 50.0) == 0.0
     assert gap_closed(60.0, 50.0) == pytest.approx(-0.2)
@@ -388,7 +388,7 @@ def test_in_every_everyday_family_the_best_arm_depends_on_the_context(name: str)
     assert gap_closed(fixed, uniform) < 0.95
 
 
-def test_runs_with_other_noise_are_told_apart_in_tables() -> None:
+def test_runs_with_other_noise_are_separate_in_tables() -> None:
     worlds = (SYNTHETIC["cosine"], Synthetic(function="cosine", noise=QUIET))
     summary = summarise([played(Uniform(), world, horizon=20) for world in worlds])
     titles = [summary.title(problem) for problem in summary.problems]

@@ -158,7 +158,7 @@ def test_the_blend_is_trusted_by_how_much_it_reduces_the_squared_error() -> None
     np.testing.assert_allclose((w1, w2), (1 - share + share * 0.2, share), rtol=1e-4)
 
 
-def test_the_bias_of_the_network_follows_what_is_explained() -> None:
+def test_the_bias_of_the_network_follows_the_explained_share() -> None:
     state = POLICY.init(1, 2, rng())
     assert LINE.explained_share(state) == 1.0
     state.record[[COUNT, MISSED]] = 80.0, 75.0
@@ -253,7 +253,7 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["ga", "lin-ucb", "neural-ts"])
-def test_a_bandit_saved_before_rewards_were_standardised_goes_on_as_it_did(name: str) -> None:
+def test_a_bandit_saved_before_rewards_were_standardised_behaves_as_before(name: str) -> None:
     bandit, choices = Bandit.load(SAVED / f"{name}.rbmle"), []
     for t in range(40, 80):
         x = rng(t).normal(size=2)

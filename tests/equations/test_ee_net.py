@@ -36,7 +36,7 @@ def test_the_gradient_by_the_features_is_that_of_differences(depth: int, start: 
         assert (found * 2**16 == np.round(found * 2**16)).all()
 
 
-def test_rows_that_owe_a_pull_are_read_as_if_they_had_been_pulled() -> None:
+def test_rows_that_owe_a_pull_are_read_with_the_pull_applied() -> None:
     network = double(width=4)
     policy = EENet(model=Regression(is_standardised=False, network=network))
     state = policy.init(1, 2, rng())
@@ -62,7 +62,7 @@ def test_features_that_a_context_does_not_have_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("likelihood", [None, Bernoulli()])
-def test_the_second_network_is_fitted_to_what_the_first_left_before_it_learned(
+def test_the_second_network_is_fitted_to_the_residuals_before_the_first_learned(
     likelihood: Bernoulli | None,
 ) -> None:
     model = Regression(is_standardised=False, network=double(), training=Replay(steps=10))

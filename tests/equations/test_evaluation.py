@@ -151,7 +151,7 @@ def test_the_mixture_is_an_integral_over_gamma() -> None:
     assert log_mixture(s, v, rho, c) == pytest.approx(math.log(integral), abs=1e-4)
 
 
-def test_wealth_is_the_product_of_what_each_round_pays() -> None:
+def test_wealth_is_the_product_of_the_payoffs_of_rounds() -> None:
     """Π (1 + κ ξ), with the part of the wealth that g gives to each κ; the bound is where it is 1/α."""
     xi = np.array([0.0, 2.0, 0.0, 3.0] * 5)
     whole, parts = Bettors(), Bettors()

@@ -96,7 +96,7 @@ def test_the_shift_of_a_network_without_input_has_the_posterior_that_the_theory_
     assert late.var() == pytest.approx(tau / n, rel=0.25)
 
 
-def test_a_sample_is_no_average() -> None:
+def test_an_average_is_refused_as_a_sample() -> None:
     with pytest.raises(SettingError, match=r"`model\.training\.average` must be 0, got 0\.02"):
         FGTS(model=Regression())
     with pytest.raises(SettingError, match="`bias` must be a finite number"):

@@ -80,7 +80,7 @@ def test_a_reward_far_above_a_steep_mean_is_learned(reward: float) -> None:
     assert z == pytest.approx(brentq(lambda z: z + math.exp(z) - reward, 0, 10), abs=1e-7)
 
 
-def test_contexts_that_share_no_feature_are_fitted_as_if_at_once() -> None:
+def test_contexts_without_shared_features_are_fitted_as_if_together() -> None:
     X, rewards = np.diag([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 1.0])
     state = taught(GLM(ridge=0.5), X, rewards)
     np.testing.assert_allclose(state.theta[0], _refit(X, rewards, ridge=0.5), rtol=1e-5)
@@ -131,7 +131,7 @@ def test_glm_ts_draws_around_the_estimate() -> None:
     assert np.std(draws) == pytest.approx(0.4 * width, rel=0.05)
 
 
-def test_its_estimate_finds_what_is_true() -> None:
+def test_its_estimate_converges_to_the_truth() -> None:
     X, rewards = logged(20_000)
     state = taught(GLM(), X, rewards)
     np.testing.assert_allclose(state.theta[0], [1.0, -2.0, 0.5], atol=0.1)

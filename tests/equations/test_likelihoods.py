@@ -68,7 +68,7 @@ def test_the_pull_to_the_start_is_part_of_the_likelihood() -> None:
     assert value == pytest.approx(-4 * 0.5 / 2 * 4)
 
 
-def test_a_likelihood_of_the_users_own_runs_in_a_bandit() -> None:
+def test_a_users_own_likelihood_runs_in_a_bandit() -> None:
     """Counts with mean 1 and e² ≈ 7.4: b′(f) finds both."""
     model = Regression(likelihood=Poisson())
     bandit = Bandit(NeuralUCB(model=model), arms=2, features=1, seed=0)

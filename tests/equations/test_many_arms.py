@@ -46,7 +46,7 @@ def test_one_block_has_the_widths_and_corrections_of_many(
 
 
 @pytest.mark.parametrize("policy", [NeuralUCB(), NeuralRBMLEPC()])
-def test_an_arm_has_the_same_index_wherever_it_stands_and_whichever_arms_are_with_it(
+def test_an_index_does_not_depend_on_the_other_arms_or_their_order(
     policy: Policy[Any],
 ) -> None:
     bandit = _trained(policy)

@@ -42,7 +42,7 @@ def test_the_test_of_two_losses_is_two_sided() -> None:
     )
 
 
-def test_the_level_of_earlier_tables_is_kept_beside_the_right_one() -> None:
+def test_the_level_of_earlier_tables_is_reported_too() -> None:
     """1 − erf(z) < 0.05 from z = 1.386 on, where the two-sided p is 0.166; 0.05 asks for 1.96."""
     z = 1.3859038
     assert math.erf(z) == pytest.approx(0.95)
@@ -53,7 +53,7 @@ def test_the_level_of_earlier_tables_is_kept_beside_the_right_one() -> None:
     assert significant_wins(losses, rounds, LOOSE)[0, 1] == 3
 
 
-def test_equal_losses_are_no_evidence_and_sure_ones_are_certain() -> None:
+def test_p_values_of_equal_and_of_certain_losses() -> None:
     assert loss_p_value(0.3, 0.3, 1000) == 1
     assert loss_p_value(0.0, 0.0, 10) == 1
     assert loss_p_value(0.0, 1.0, 10) == 0
@@ -136,14 +136,14 @@ def test_the_critical_difference_is_that_of_the_literature() -> None:
     assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
 
 
-def test_ranks_are_shared_by_equals_and_leave_out_what_is_missing() -> None:
+def test_ties_share_ranks_and_incomplete_problems_are_left_out() -> None:
     numbers = np.array([[1.0, 1, 5, 1], [2, 1, 6, math.nan], [3, 2, 4, 2]])
     found = ranks(("a", "b", "c"), numbers)
     assert found.problems == 3
     np.testing.assert_allclose(found.means, [(1 + 1.5 + 2) / 3, (2 + 1.5 + 3) / 3, (3 + 3 + 1) / 3])
 
 
-def test_cliques_are_those_not_told_apart() -> None:
+def test_cliques_are_groups_of_tied_policies() -> None:
     """CD of four policies on 30 problems is 0.86; the ranks are 1, 2, 3 and 4, less so with noise."""
     orders = [[1, 2, 3, 4]] * 15 + [[2, 1, 3, 4]] * 12 + [[2, 3, 1, 4]] * 3
     found = ranks(("a", "b", "c", "d"), np.array(orders, float).T)

@@ -30,7 +30,7 @@ def test_f_on_numbers_a_hand_can_check() -> None:
 
 
 @pytest.mark.parametrize(("start", "depth"), SHAPES)
-def test_blocks_give_what_the_long_context_gives(start: str, depth: int) -> None:
+def test_blocks_are_equivalent_to_the_long_context(start: str, depth: int) -> None:
     network = double(depth=depth, start=start)
     net = net_of(network, blocks=3, features=4)
     x = np.array([0.5, 0.0, -1.0, 2.0])
@@ -103,7 +103,7 @@ def test_the_standard_start_is_uniform_by_the_number_of_inputs() -> None:
     assert 0.09 < np.abs(theta.output).max() <= 0.1
 
 
-def test_a_network_that_cannot_be_is_refused() -> None:
+def test_invalid_network_settings_are_refused() -> None:
     with pytest.raises(SettingError, match="`width` must be at least 1, got 0"):
         Network(width=0)
     with pytest.raises(SettingError, match="`depth` must be at least 2, got 1"):

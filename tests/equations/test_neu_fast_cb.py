@@ -26,7 +26,7 @@ def test_the_probabilities_on_numbers_a_hand_can_check() -> None:
     np.testing.assert_allclose(chances, [7 / 9, 1 / 18, 1 / 6], rtol=1e-12)
 
 
-def test_losses_are_what_is_missing_to_the_best_reward() -> None:
+def test_losses_are_the_distance_to_the_best_reward() -> None:
     """Rewards from −1 to 0: ŷ = (0.5, 1), p_1 = 0.5/(2 · 0.5 + 3 · 0.5) = 1/5 with γ = 3."""
     policy = NeuFastCB(sharpness=3.0, growth=Power(exponent=0.0), best=0.0, model=GAUSSIAN)
     # A ReLU has no negative values: W_2 = −1 makes them of positive ones.

@@ -54,7 +54,7 @@ def test_the_index_on_numbers_a_hand_can_check() -> None:
 
 
 @pytest.mark.parametrize("rounds", [8, 16])
-def test_when_rounds_have_doubled_all_have_the_representation_of_that_time(rounds: int) -> None:
+def test_all_rounds_are_represented_again_when_they_have_doubled(rounds: int) -> None:
     """By the textbook: θ̂ = V⁻¹ Σ r φ with V = λI + Σ φφᵀ, all of them with the network as it is."""
     policy, state, X, r = learned(rounds)
     phi = represented(policy, state, X)

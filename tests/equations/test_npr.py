@@ -25,7 +25,7 @@ def test_a_redrawn_reward_is_the_reward_and_normal_noise() -> None:
     assert abs(np.mean(((drawn - 3) / 2) ** 3)) < 4 * 15**0.5 / 1000**0.5
 
 
-def test_so_many_rewards_are_drawn_anew_in_a_round_and_the_others_are_held() -> None:
+def test_a_fixed_number_of_noises_is_redrawn_in_a_round() -> None:
     policy = NPR(exploration=0.5, redraws=3, model=SMALL)
     state = played(policy, 100)
     before = state.regression.history.rewards[:100].copy()
@@ -43,7 +43,7 @@ def test_rewards_are_remembered_as_they_came() -> None:
 
 
 @pytest.mark.parametrize("keep", ["window", "reservoir"])
-def test_a_bounded_memory_keeps_each_reward_beside_its_perturbation(keep: str) -> None:
+def test_a_bounded_memory_keeps_each_reward_with_its_perturbation(keep: str) -> None:
     memory = Memory(keep=keep, size=20)  # type: ignore[arg-type]  # one of the two
     policy = NPR(
         exploration=1e-6, model=Regression(is_standardised=False, network=double(), memory=memory)

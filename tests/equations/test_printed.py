@@ -18,7 +18,7 @@ ETA, J, LAMBDA = 0.001, 100, 0.001
 Theta = tuple[np.ndarray, np.ndarray]  # W_1 and W_2
 
 
-def test_the_preset_is_what_the_appendix_states() -> None:
+def test_the_preset_has_the_constants_of_the_appendix() -> None:
     model = printed_model()
     assert (model.network.width, model.network.depth, model.network.start) == (100, 2, "paired")
     assert model.training == FullBatch(steps=100, rate=0.001, objective="sum", warm=False)

@@ -331,7 +331,7 @@ def test_the_gain_at_a_maximiser_is_the_change_of_the_likelihood(likelihood: Lik
     np.testing.assert_allclose(gains, change, rtol=1e-6)
 
 
-def test_the_replayed_ascent_finds_what_the_full_ascent_finds() -> None:
+def test_the_replayed_ascent_agrees_with_the_full_ascent() -> None:
     """Both climb ℓ_λ + α f(x_a) from the same base; a pulled network has one maximiser nearby.
 
     The replayed gain is −½ Σ (f̃ − f̂)² − (mλ/2)‖θ̃_a − θ̂‖² there: the change of ℓ_λ less

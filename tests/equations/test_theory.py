@@ -121,7 +121,7 @@ def test_the_terms_of_the_bounds_are_those_of_a_hand() -> None:
     assert pc.total == pytest.approx(2 * radius * 2 * 10**0.5 + 2 * 10 + 2 * radius**2)
 
 
-def test_a_growing_zeta_and_two_curvatures_cost_what_a_hand_finds() -> None:
+def test_a_growing_zeta_and_two_curvatures_by_hand() -> None:
     """T = 4 and D = 5 as above, L_b = 1 and U_b = 2: κ = 2. ζ = 8 = 2κ² in round 1, then 16: c = 16/12.
 
     1 + κc = 11/3; the bias is at most (11/3) α(4)/L_b · 2D = (11/3) 6 · 10 = 220.
@@ -190,7 +190,7 @@ def test_the_completed_square_keeps_a_factor_that_the_proof_drops() -> None:
         assert round_12 == pytest.approx(bound, rel=1e-6)
 
 
-def test_the_bound_says_nothing_wherever_assumption_1_holds() -> None:
+def test_the_bound_is_vacuous_where_assumption_1_holds() -> None:
     """H ⪰ λI gives log det(I + H/λ) ≥ TK log 2, so that √T times it is above T from the second round on."""
     for seed in range(10):
         X = rng(seed).normal(size=(12, 4))
@@ -202,7 +202,7 @@ def test_the_bound_says_nothing_wherever_assumption_1_holds() -> None:
         assert pc_bound(ntk(X), rounds=6, norm=0.0).is_vacuous
 
 
-def test_the_bound_says_something_where_contexts_come_again() -> None:
+def test_the_bound_is_not_vacuous_where_contexts_repeat() -> None:
     """Two arms, each with one context in all T rounds: H has the eigenvalues T (1.5 ± 1/π), and no others."""
     T, ridge = 1000, 0.01
     H = ntk(np.ones((2 * T, 1)), blocks=np.tile([0, 1], T))

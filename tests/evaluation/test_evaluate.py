@@ -48,7 +48,7 @@ def warned(*arguments: Any, **settings: Any) -> tuple[Evaluation, str]:
     return found, "\n".join(found.warnings)
 
 
-def test_uniform_play_on_three_rounds_is_what_a_hand_computes() -> None:
+def test_uniform_play_on_three_rounds_by_hand() -> None:
     """Weights are 0.5/0.8, 0.5/0.2 and 0.5/0.8."""
     found = quietly(table(), "uniform", estimators="ips,snips")
     ips = (0.625 * 1.0 + 2.5 * 0.0 + 0.625 * 0.5) / 3
@@ -220,7 +220,7 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], why: str) -
         evaluate(table(), "uniform", **settings)
 
 
-def test_rewards_without_bounds_need_to_be_told_for_bernstein() -> None:
+def test_bernstein_needs_bounds_for_unusual_rewards() -> None:
     log = table(reward=[100.0, 0.0, 5.0])
     with pytest.raises(SettingError, match="rewards are from 0 to 100, and an interval by 'bernst"):
         evaluate(log, "uniform", interval="bernstein")

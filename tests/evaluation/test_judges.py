@@ -142,9 +142,7 @@ def test_ville_never_excludes_what_ours_holds_and_is_wider_on_this_log(rounds: R
 
 
 @pytest.mark.parametrize("format", ["dsjson", "vw"])
-def test_vowpal_wabbit_learns_from_what_we_write(
-    format: str, log: TableLog, tmp_path: Path
-) -> None:
+def test_vowpal_wabbit_learns_from_our_files(format: str, log: TableLog, tmp_path: Path) -> None:
     vowpalwabbit = pytest.importorskip("vowpalwabbit")
     path = tmp_path / f"log.{format}"
     write_log(world(600, 12, is_vector=False).log, path)

@@ -34,7 +34,7 @@ def rows(log: DecisionLog, reading: LogReading | None = None) -> list[dict[str, 
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_is_written_is_read_again(format: str, tmp_path: Path) -> None:
+def test_a_written_log_is_read_unchanged(format: str, tmp_path: Path) -> None:
     path = tmp_path / f"log.{SUFFIX[format]}"
     log = TableLog(table())
     assert write_log(log, path) == 3
@@ -166,7 +166,7 @@ def test_dsjson_of_personalizer_is_read(tmp_path: Path) -> None:
     assert row["time"].isoformat() == "2021-05-31T12:00:00.123000+00:00"
 
 
-def test_actions_that_are_offered_twice_are_told_apart(tmp_path: Path) -> None:
+def test_actions_that_are_offered_twice_get_distinct_ids(tmp_path: Path) -> None:
     """As in VW's own test/train-sets/decisionservice.json."""
     action = {
         "_tag": "a",
@@ -205,7 +205,7 @@ def test_text_of_vowpal_wabbit_is_read(tmp_path: Path) -> None:
     assert (second["arm"], second["reward"]) == ("2", -0.5)
 
 
-def test_a_bad_label_of_vowpal_wabbit_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_bad_label_of_vowpal_wabbit_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "log.vw"
     path.write_text("shared | a\n0:x:1 | b\n\n")
     with pytest.raises(LogFileError, match="line 1: the label is '0:x:1', but action:cost:prob"):
@@ -237,7 +237,7 @@ def test_bandit_feedback_there_and_back() -> None:
         from_bandit_feedback({name: value for name, value in feedback.items() if name != "reward"})
 
 
-def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LogFileError, match="there is no file"):
         open_log(tmp_path / "no.parquet")
     path = tmp_path / "log.parquet"
@@ -298,7 +298,7 @@ def test_probabilities_are_read_in_the_order_of_the_eligible_actions() -> None:
 
 
 @pytest.mark.parametrize("given", [[0.8], [0.8, 0.8], [0.2, 0.8], [1.8, -0.8], [None, 0.2]])
-def test_probabilities_that_do_not_fit_are_told(given: list[float]) -> None:
+def test_probabilities_that_do_not_fit_are_reported(given: list[float]) -> None:
     log = TableLog(table(probabilities=[[0.8, 0.2], [0.8, 0.2], given]))
     with pytest.raises(LogFileError, match="row 3: the probabilities are"):
         list(rounds_of(log, LogReading(), has_contexts=False, default_reward=0.0, has_logged=True))

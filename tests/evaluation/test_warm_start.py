@@ -13,7 +13,7 @@ from rbmle.evaluation.logs import LogReading
 from tests.evaluation.samples import table, world
 
 
-def test_it_is_partial_fit_on_what_was_played() -> None:
+def test_it_is_partial_fit_on_the_played_arms() -> None:
     log = world(300, 0).log
     warm = Bandit(LinUCB(), arms=["a0"], features=3)
     assert warm_start(warm, log) == 300

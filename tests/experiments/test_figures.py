@@ -69,7 +69,7 @@ def test_a_few_policies_without_a_style_differ_in_colour_and_dashes() -> None:
 
 
 @pytest.mark.parametrize("eyes", ["any", "protanopia", "deuteranopia", "tritanopia"])
-def test_lines_with_equal_dashes_can_be_told_apart_by_colour_blind_readers(eyes: str) -> None:
+def test_colour_blind_readers_can_distinguish_lines_with_equal_dashes(eyes: str) -> None:
     """A distance of 20 in CIELAB is plain to see; of 2.3 it is just noticed."""
     for one, look in STYLES.items():
         for other, twin in STYLES.items():

@@ -111,7 +111,7 @@ def test_a_report_keeps_published_and_other_data_apart(tmp_path: Path) -> None:
     assert "the paper's number" not in page
 
 
-def test_the_best_is_told_where_nothing_is_lost_at_all() -> None:
+def test_the_best_policy_is_named_without_published_numbers() -> None:
     summary = summarise([run("zoo", "lin-ts", 0, [0]), run("zoo", "uniform", 0, [3])])
     assert standings(summary, summary.problems) == [
         "zoo: LinTS is best, with a mean regret of 0.0; then Uniform 3.0."

@@ -178,7 +178,7 @@ def test_settings_that_differ_are_rows_of_their_own(tmp_path: Path) -> None:
     assert "NeuralTS (exploration=2)" in page_of(summary, tmp_path)
 
 
-def test_ours_stands_beside_the_published() -> None:
+def test_published_numbers_are_beside_ours() -> None:
     theirs = published(means={"neural-ts": {"zoo": 4.0}}, stds={}, horizons={"zoo": 2})
     short = summarise([run("zoo", "neural-ts", 0, [1])])
     same = summarise([run("zoo", "neural-ts", 0, [1, 2])])
@@ -190,7 +190,7 @@ def test_ours_stands_beside_the_published() -> None:
     assert "| NeuralTS | **3.0** (paper 4.0, −25.0 %) |" in markdown(mean_table(same, theirs))
 
 
-def test_losses_are_told_by_whom_and_by_how_much() -> None:
+def test_losses_name_the_winner_and_the_difference() -> None:
     finals = {"neural-rbmle-ga": 110.0, "neural-ucb": 100.0}
     summary = summarise(
         [run("zoo", name, 0, [final]) for name, final in finals.items()]
@@ -213,7 +213,7 @@ def test_of_several_settings_of_ours_the_best_is_held_against_the_others() -> No
     assert line == ("zoo: NeuralUCB has 100.0, NeuralRBMLE-GA (bias=110.0) 110.0, 10.0 % more.")
 
 
-def test_a_defeat_that_may_be_chance_says_so() -> None:
+def test_a_difference_that_is_not_significant_is_marked() -> None:
     """One stuck trial turns a mean of 99 into 107.5, and is one sign of six."""
     finals = {"neural-ucb": [100.0] * 6, "neural-rbmle-ga": [99.0] * 5 + [150.0]}
     summary = summarise(

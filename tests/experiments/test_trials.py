@@ -99,7 +99,7 @@ def test_a_damaged_run_counts_as_missing(tmp_path: Path, share: float) -> None:
     assert list(store.all()) == []
 
 
-def test_only_what_is_missing_is_run(tmp_path: Path) -> None:
+def test_only_missing_trials_are_run(tmp_path: Path) -> None:
     store = Store(folder=tmp_path)
     trials = [trial(seed=seed) for seed in range(4)]
     campaign(trials[:2], store, Serial(), QUIET)
@@ -262,7 +262,7 @@ def test_brackets_are_printed_as_they_are(tmp_path: Path) -> None:
     assert "a[red].json" in output
 
 
-def test_run_takes_a_csv_of_ones_own(tmp_path: Path) -> None:
+def test_run_takes_a_users_csv(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = ["age,colour,clicked"]
     for _ in range(200):
@@ -298,7 +298,7 @@ def test_a_mistake_gets_one_line_and_the_exit_code_2(
     assert "Traceback" not in result.stderr + result.stdout
 
 
-def test_a_killed_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_campaign_continues_where_it_was(tmp_path: Path) -> None:
     """kill −9 in the midst; then only what is missing is run, and all is as if nothing had happened."""
     arguments = ["run", "--dataset", "digits", "--policy", "neural-ucb", "--rounds", "1500"]
     command = [*RBMLE, *arguments, "--seeds", "6", "--executor", "serial", "--out", str(tmp_path)]

@@ -155,7 +155,7 @@ def test_numbers_and_strings_of_numpy_are_those_of_python() -> None:
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column 'a' is there twice"),
     ],
 )
-def test_what_is_no_dictionary_for_each_arm_is_refused(x: Any, message: str) -> None:
+def test_arms_need_a_dictionary_each(x: Any, message: str) -> None:
     bandit = per_arm()
     before = bytes_of(bandit)
     with pytest.raises(ContextError, match=message):

@@ -57,17 +57,19 @@ json = some.recursive(
         ((-7, "n" * 300, "a", "\ud800"), 0xCF1CA119D1DBA4BE),
     ],
 )
-def test_a_hash_is_what_it_always_was(feature: tuple[int, str, str, str | None], bits: int) -> None:
+def test_a_hash_is_that_of_earlier_versions(
+    feature: tuple[int, str, str, str | None], bits: int
+) -> None:
     assert feature_hash(*feature) == bits
 
 
-def test_a_hash_of_two_is_what_it_always_was() -> None:
+def test_a_hash_of_two_features_is_that_of_earlier_versions() -> None:
     first, second = np.array([1, 2**64 - 1, 0], np.uint64), np.array([2, 2**63, 0], np.uint64)
     assert interaction_hash(first, second).tolist() == [0xF6B11A2D9CADCA7C, 0xF18D8D23718D8D23, 0]
     assert interaction_hash(second, first).tolist() == [0x28CF6B16C8AAABA8, 0x08A4E3B24B2438B7, 0]
 
 
-def test_a_row_is_what_it_always_was() -> None:
+def test_a_row_is_that_of_earlier_versions() -> None:
     contexts = Hashing(bits=6).rows(([{"user": {"age": 31}}], [[{"price": 2.5}]]), ["tea"])
     assert contexts.rows.indices.tolist() == [0, 11, 16, 33, 35, 43]
     np.testing.assert_allclose(
@@ -165,7 +167,7 @@ def test_a_row_does_not_depend_on_the_other_actions() -> None:
         assert bytes_of(featuriser.rows((CONTEXT, [own]), [id])) == bytes_of(together.row(i))
 
 
-def test_a_row_does_not_depend_on_what_is_remembered() -> None:
+def test_a_row_does_not_depend_on_the_cache() -> None:
     featuriser = Hashing(bits=7, seed=11)
     hashes_under(11).clear()
     first = featuriser.rows((CONTEXT, ACTIONS), IDS)
@@ -215,7 +217,7 @@ def test_interactions_are_those_of_the_chosen_namespaces() -> None:
         assert contexts.rows.lengths.tolist() == [alone + products]
 
 
-def test_strings_numbers_and_names_mean_what_they_are_said_to() -> None:
+def test_strings_numbers_and_names_are_read_as_documented() -> None:
     row = _row_of
     assert row({"a": None}) == row({"a": "null"})
     assert row({"a": True}) == row({"a": "true"})
@@ -229,14 +231,14 @@ def test_strings_numbers_and_names_mean_what_they_are_said_to() -> None:
     assert row({"a": 0, "b": [], "n": {}}) == row({})
 
 
-def test_strings_in_a_list_are_as_if_each_stood_alone() -> None:
+def test_strings_in_a_list_are_separate_indicators() -> None:
     assert _row_of({"latlong": ["47.6,-122.1"]}) == _row_of({"latlong": "47.6,-122.1"})
     assert _row_of({"tags": ["a", "b"]}) == _row_of({"tags": ["b", "a"]}) != _row_of({"tags": "a"})
     assert _row_of({"n": {"tags": ["a", 2]}}) == _row_of({"n": {"tags": "a", "tags[1]": 2}})
     assert _row_of({"tags": []}) == _row_of({})
 
 
-def test_an_action_with_nothing_at_all_is_valid() -> None:
+def test_an_action_without_id_and_features_is_valid() -> None:
     contexts = Hashing().rows(([], [[], [{}]]), ["a", "b"])
     assert contexts.rows.lengths.tolist() == [2, 2]
     assert bytes_of(contexts.row(0)) != bytes_of(contexts.row(1))
@@ -369,7 +371,7 @@ def test_seeds_put_features_elsewhere() -> None:
     assert bytes_of(one) != bytes_of(other)
 
 
-def test_what_is_remembered_is_right_and_bounded() -> None:
+def test_the_cache_is_correct_and_bounded() -> None:
     known = Remembered(5)
     for i in range(2**15 + 10):
         known["", str(i), None]

@@ -24,7 +24,7 @@ def test_a_missing_library_is_named_with_its_extra(
         getattr(adapters, name)
 
 
-def test_a_name_that_is_no_adapter_is_refused_with_those_that_are() -> None:
+def test_an_unknown_adapter_is_refused_with_the_known_ones() -> None:
     with pytest.raises(AttributeError, match="has no 'Nothing'; it has BanditClassifier"):
         adapters.Nothing  # noqa: B018
 

@@ -48,7 +48,7 @@ def test_in_an_experiment_a_learner_is_the_bandit_that_it_wraps() -> None:
     assert first[100:].mean() > 0.9
 
 
-def test_probabilities_are_told_where_they_are_known() -> None:
+def test_probabilities_are_returned_if_they_are_known() -> None:
     learner = CobaLearner("neu-square-cb", seed=0)
     action, chance = learner.predict([1.0, 2.0], ["a", "b", "c"])["action_prob"]
     scores = {each: learner.score([1.0, 2.0], ["a", "b", "c"], each) for each in "abc"}
@@ -66,7 +66,7 @@ def test_actions_may_come_and_go() -> None:
     assert learner.predict(None, ["tea"])["action"] == "tea"
 
 
-def test_actions_with_features_are_told_apart_by_these() -> None:
+def test_actions_with_features_are_distinguished_by_them() -> None:
     """The reward is the action's only feature."""
     learner = CobaLearner("lin-ucb", encoding="per-arm")
     rng = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def test_a_learner_is_named_by_its_policy_and_settings() -> None:
     ("context", "message"),
     [({"a": 1}, "sparse; add .dense"), (["red", 1.0], "not all numbers; make them coba.Categor")],
 )
-def test_features_that_are_no_numbers_are_refused(context: Any, message: str) -> None:
+def test_features_other_than_numbers_are_refused(context: Any, message: str) -> None:
     with pytest.raises(ContextError, match=message):
         CobaLearner("lin-ucb").predict(context, [1, 2])
 
@@ -116,7 +116,7 @@ def test_a_trial_is_played_on_an_environment_of_coba() -> None:
     assert play(trial).regrets[100:].mean() < 0.1
 
 
-def test_an_environment_that_is_no_simulation_is_refused() -> None:
+def test_an_environment_without_all_rewards_is_refused() -> None:
     logged = [coba.LoggedInteraction([1.0], "a", 1.0)]
     with pytest.raises(SettingError, match="no interactions with rewards for every action"):
         CobaEnvironment(source=logged).arms  # noqa: B018
@@ -127,7 +127,7 @@ def test_an_environment_that_is_no_simulation_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not is_there("vowpalwabbit"), reason="needs pip install 'rbmle[vw]'")
-def test_the_comparison_plays_ours_beside_theirs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_comparison_plays_our_policies_and_cobas(capsys: pytest.CaptureFixture[str]) -> None:
     example = loaded(ROOT / "benchmarks" / "coba_side_by_side.py")
     means = example.mean_rewards("digits", 60, 1)
     assert list(means.index) == list(example.learners())

@@ -45,7 +45,7 @@ def test_its_index_is_an_upper_confidence_bound() -> None:
 
 
 @needs_mabwiser
-def test_it_runs_beside_ours(tmp_path: Path) -> None:
+def test_it_runs_in_one_comparison_with_our_policies(tmp_path: Path) -> None:
     given = ["--policy", "lin-ucb,mabwiser:linucb", "--dataset", "digits", "--rounds", "60"]
     result = CliRunner().invoke(app, ["run", *given, "--seeds", "1", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output

@@ -39,7 +39,7 @@ def test_in_a_pipeline_it_learns_digits() -> None:
     np.testing.assert_array_equal(model.fit(images, digits).predict(images[:50]), again)
 
 
-def test_it_is_told_of_its_own_choice_only() -> None:
+def test_it_learns_only_whether_its_own_choice_was_right() -> None:
     """A bandit that plays the same rows learns the same."""
     model = BanditClassifier("lin-ucb").partial_fit(X, Y, classes=[0, 1, 2])
     bandit = Bandit(LinUCB(), arms=3, features=4, seed=model.bandit_.seed)
@@ -73,7 +73,7 @@ def test_probabilities_are_the_nearest_to_the_expected_rewards() -> None:
     )
 
 
-def test_the_expected_reward_of_a_bernoulli_likelihood_is_no_logit() -> None:
+def test_the_expected_reward_of_a_bernoulli_likelihood_is_a_probability() -> None:
     policy = NeuralUCB(model=Regression(likelihood=Bernoulli()))
     model = BanditClassifier(policy).fit(X, Y)
     f = np.array(list(model.bandit_.predict(X[0]).values()))
@@ -87,7 +87,7 @@ def test_sparse_rows_are_learned_as_dense_ones() -> None:
     np.testing.assert_array_equal(dense.predict_proba(X), sparse.predict_proba(csr_matrix(X)))
 
 
-def test_a_pickled_classifier_goes_on_as_if_it_had_never_stopped() -> None:
+def test_a_pickled_classifier_equals_one_that_never_stopped() -> None:
     model = BanditClassifier("lin-ucb").partial_fit(X[::2], Y[::2], classes=[0, 1, 2])
     copy = pickle.loads(pickle.dumps(model))
     for each in (model, copy):

@@ -39,7 +39,7 @@ def test_a_forest_descends_by_its_thresholds() -> None:
         np.testing.assert_array_equal(forest.predict(contexts), [[expected, 7], [7, 7]])
 
 
-def test_joined_trees_say_what_those_of_scikit_learn_say() -> None:
+def test_joined_trees_predict_as_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)).astype(np.float32), rng.random(200)
     trees = [ExtraTreeRegressor(random_state=seed).fit(X, y) for seed in range(4)]
@@ -78,7 +78,7 @@ def test_probabilities_are_counted_in_draws() -> None:
     assert unknown is None
 
 
-def test_it_learns_what_no_line_separates() -> None:
+def test_it_learns_a_problem_that_is_not_linear() -> None:
     """Arm 0 is right where both features have one sign."""
     bandit = Bandit("tree-ts", arms=2, features=2, seed=0)
     right = []

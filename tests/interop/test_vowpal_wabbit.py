@@ -53,7 +53,7 @@ def test_a_name_with_settings_is_read_and_said_again(name: str) -> None:
 
 @needs_vw
 @pytest.mark.parametrize("name", ["vw:squarecb", "vw:regcb"])
-def test_explorers_by_regression_are_told_the_range_of_costs(name: str) -> None:
+def test_explorers_by_regression_get_the_range_of_costs(name: str) -> None:
     """Costs are −reward: rewards in [0, 1] cost −1 to 0, those in [−5, 5] cost −5 to 5."""
     options = parse_policy(name).policy().options  # type: ignore[attr-defined]  # of these policies
     assert "--cb_min_cost -1.0 --cb_max_cost -0.0" in options
@@ -93,7 +93,7 @@ def test_epsilon_states_its_probabilities() -> None:
 
 
 @needs_vw
-def test_what_was_taught_before_an_arm_came_is_taught_again_with_fewer_arms(tmp_path: Path) -> None:
+def test_examples_from_before_a_new_arm_are_replayed_with_fewer_arms(tmp_path: Path) -> None:
     bandit = Bandit("vw:cover", arms=["a", "b"], features=2, seed=0)
     for t in range(80):
         if t == 40:

@@ -73,7 +73,7 @@ POLICIES: dict[str, Any] = {
 }
 
 
-def test_what_was_saved_without_deviations_is_completed() -> None:
+def test_a_watch_saved_without_deviations_is_completed() -> None:
     """Two rewards of 0 and two of 1: σ² = ¼, and the mean deviation is ½."""
     assert deviation(complete(np.array([2.0, 2.0, 4.0, 0.0]))) == 0.5
     watch = fresh_watch()
@@ -140,7 +140,7 @@ def test_a_smaller_fall_is_seen_where_the_model_knows_nothing_of_the_rewards_any
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nights_in_which_all_rewards_are_lower_are_no_alarm(seed: int) -> None:
+def test_nights_with_lower_rewards_set_off_no_alarm(seed: int) -> None:
     """Rewards fall by a third for 3,000 rounds again and again; the model does not know, but orders them."""
     rng, watch = np.random.default_rng(seed), fresh_watch()
     chances = rng.choice([0.05, 0.55], 30_000)
@@ -210,7 +210,7 @@ def test_without_an_alarm_the_watch_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_batch_with_an_alarm_in_it_is_learned_as_if_one_by_one(name: str) -> None:
+def test_a_batch_with_an_alarm_equals_single_observations(name: str) -> None:
     alone, together = bandit(POLICIES[name]), bandit(POLICIES[name])
     offers = [WORLD.round(t, 0) for t in range(SWITCH - 50, SWITCH + 80)]
     played(alone, WORLD, SWITCH - 50)
@@ -226,7 +226,7 @@ def test_a_batch_with_an_alarm_in_it_is_learned_as_if_one_by_one(name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["lin-ucb", "ucb", "bootstrap"])
-def test_a_saved_watch_goes_on(name: str, tmp_path: Path) -> None:
+def test_a_saved_watch_continues(name: str, tmp_path: Path) -> None:
     unbroken = bandit(POLICIES[name])
     played(unbroken, WORLD, SWITCH + 10)  # the excess has begun to grow
     unbroken.save(tmp_path / "bandit")
@@ -237,7 +237,7 @@ def test_a_saved_watch_goes_on(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_bandit_tells_when_it_forgot_and_how_much(
+def test_a_bandit_reports_when_it_forgot_and_how_much(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     learner = bandit(POLICIES[name])

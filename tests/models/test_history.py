@@ -75,7 +75,7 @@ def test_a_window_keeps_the_last(rounds: int) -> None:
 
 
 @pytest.mark.parametrize("rounds", [5, 20, 21, 500])
-def test_a_reservoir_keeps_some_and_the_newest_beside_them(rounds: int) -> None:
+def test_a_reservoir_keeps_a_sample_and_the_newest(rounds: int) -> None:
     history, seen = filled(Memory(keep="reservoir", size=20), rounds)
     assert history.count == min(rounds, 20)
     assert history.serials[history.newest] == rounds - 1
@@ -158,7 +158,7 @@ def test_freezing_copies_no_observation_where_all_are_kept() -> None:
     assert frozen.net.start is state.net.start
 
 
-def test_a_memory_that_cannot_be_is_refused() -> None:
+def test_invalid_memory_settings_are_refused() -> None:
     with pytest.raises(SettingError, match="`size` must be at least 1 for a window, got 0"):
         Memory(keep="window")
     with pytest.raises(SettingError, match="got 'some'"):
@@ -201,7 +201,7 @@ def index(policy: NeuralRBMLEGA, state: RegressionState) -> bytes:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_squared_lengths_are_summed_in_order_wherever_arrays_lie(dtype: str) -> None:
+def test_squared_lengths_do_not_depend_on_alignment(dtype: str) -> None:
     history, expected = History.empty(1, dtype), []
     for t in range(400):  # arrays of contexts come and go, so they lie here and there
         x = np.random.default_rng(t).normal(size=1 + t % 40)
@@ -234,7 +234,7 @@ def test_a_file_stops_growing_when_the_memory_is_full(tmp_path: Path) -> None:
     assert sizes[75_000] < 8e6
 
 
-def test_a_bandit_that_was_saved_with_all_of_its_history_goes_on_with_it(tmp_path: Path) -> None:
+def test_a_bandit_saved_with_all_of_its_history_continues_with_it(tmp_path: Path) -> None:
     policy = NeuralUCB(model=Regression(network=Network(width=4), memory=Memory()))
     bandit = Bandit(policy, arms=2, features=2, seed=1)
     for t in range(30):

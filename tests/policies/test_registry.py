@@ -135,7 +135,7 @@ def test_an_error_inside_a_trial_gets_one_line(module: str, executor: str) -> No
     assert f"({module}.py, line" in line
 
 
-def test_a_class_that_is_no_policy_gets_a_message(module: str) -> None:
+def test_a_class_other_than_a_policy_gets_a_message(module: str) -> None:
     for name, message in (
         ("Nobody", "cannot be imported"),
         ("Unfrozen", "frozen dataclass"),
