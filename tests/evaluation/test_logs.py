@@ -112,7 +112,7 @@ def test_a_bad_row_of_csv_stops_it_with_its_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("{", "no JSON object"),
+        ("{", "not a JSON object"),
         ('{"_label_cost": -1}', "no actions"),
         ('{"_label_cost": "x", "c": {"_multi": [{}]}, "_labelIndex": 0}', "_label_cost is 'x'"),
         ('{"_label_cost": -1, "c": {"_multi": [{}]}, "_labelIndex": 3}', "there are 1 actions"),
