@@ -132,7 +132,6 @@ class ValueSequence:
         self._weighted, self._weights = _GUESS, 1.0  # Σ w r and Σ w so far
 
     def add(self, judged: Judged) -> None:
-        """Add some rounds."""
         rewards, weights, offered = judged.rewards, judged.weights, judged.offered
         r = (rewards - self._low) / self._range
         self._is_bounded &= offered is not None

@@ -236,7 +236,6 @@ class CobaEnvironment:
         return {"name": self.name, "digest": self.digest}
 
     def round(self, t: int, seed: int) -> Round:
-        """Return the interaction of round t."""
         X, rewards = self.data
         row = _order(len(rewards), seed)[t % len(rewards)]
         paid = rewards[row].copy()

@@ -83,7 +83,6 @@ class TorchNetwork:
             raise SettingError(f"`dtype` must be 'float32' or 'float64', got {self.dtype!r}")
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> TorchNet:
-        """Return the network at θ₀."""
         module = _make(self, blocks * features, int(rng.integers(LARGEST_SEED)))
         parts = [part.detach().numpy() for part in module.parameters()]
         theta = np.concatenate([part.ravel() for part in parts])
@@ -128,7 +127,6 @@ class TorchNetwork:
         return f.reshape(-1)
 
     def predict(self, net: TorchNet, contexts: Contexts) -> Indices:
-        """Return f(x; θ) for every context."""
         with torch.no_grad():
             f = self.f(net, torch.from_numpy(net.theta), self.inputs(net, contexts.rows))
         return f.numpy().astype(np.float64)
@@ -256,7 +254,6 @@ class TorchRegression:
         return rewards_of(self.likelihood)
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> TorchState:
-        """Return the network at θ₀ and an empty history."""
         history = History.empty(blocks, self.network.dtype)
         watch = fresh_watch(self.standardises)
         net = self.network.init(blocks, features, rng)
@@ -267,11 +264,9 @@ class TorchRegression:
         return self.is_standardised and isinstance(self.likelihood, Gaussian)
 
     def predict(self, state: TorchState, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context, in the units of rewards."""
         return self.in_rewards(state.watch, self.scores(state, contexts))
 
     def scores(self, state: TorchState, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context, in the units in which rewards are learned."""
         return self.network.predict(state.net, contexts)
 
     def in_rewards(self, watch: Watch, values: Indices) -> Indices:
@@ -338,7 +333,6 @@ class TorchRegression:
         state.watch = fresh_watch(self.standardises)
 
     def grow(self, state: TorchState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
         state.net = self.network.grow(state.net, blocks, rng)
         state.history.grow(blocks)
 
@@ -442,7 +436,6 @@ class TorchDiagonal:
     """The inverse of diag(Z) instead of Z⁻¹, as `Diagonal` is for networks of rbmle."""
 
     def init(self, net: TorchNet, ridge: float) -> TorchDiagonalState:
-        """Return Z = λI."""
         return TorchDiagonalState(Z=np.full_like(net.theta, ridge), shapes=list(net.shapes))
 
     def estimates(

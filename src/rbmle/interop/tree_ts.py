@@ -89,7 +89,6 @@ class TreeTS:
     def weigh(
         self, state: TreeState, contexts: Contexts, draws: int, rng: np.random.Generator
     ) -> tuple[Indices, Probabilities | None]:
-        """Return one draw, and how often each arm comes first in so many draws."""
         indices = self._draws(state.forest.predict(contexts), max(draws, 1), rng)
         return indices[0], shares(indices).mean(axis=0) if draws else None
 

@@ -86,7 +86,6 @@ class VowpalWabbit(ABC):
         return f"--cb_min_cost {-self.highest} --cb_max_cost {-self.lowest}"
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> VWState:
-        """Return the state before any data."""
         slots = FIRST_CAPACITY
         return VWState(
             history=History.empty(blocks, "float64"),
@@ -95,7 +94,6 @@ class VowpalWabbit(ABC):
         )
 
     def index(self, state: VWState, contexts: Contexts, rng: np.random.Generator) -> Indices:
-        """Return the pmf."""
         with state.lock:
             pmf = np.array(self._live(state, contexts.features).predict(lines(contexts)))
         return pmf / pmf.sum()
@@ -196,7 +194,6 @@ class SquareCB(VowpalWabbit):
 
     @property
     def explorer(self) -> str:
-        """Return the options of the explorer."""
         gamma = f"--gamma_scale {self.scale} --gamma_exponent {self.exponent}"
         return f"--squarecb {gamma} {self.cost_range}"
 

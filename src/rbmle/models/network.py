@@ -56,7 +56,6 @@ class Network(Settings):
         return float(self.width) if self.start == "paired" else 1.0
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> Net:
-        """Return the network at θ₀."""
         if self.start == "paired" and features % 2:
             raise SettingError(
                 f"the number of features must be even for a paired start, got {features}; "
@@ -104,7 +103,6 @@ class Network(Settings):
         return net._replace(theta=theta, start=start, ages=ages)
 
     def predict(self, net: Net, contexts: Contexts) -> np.ndarray:
-        """Return f(x; θ) for every context."""
         f = np.empty(len(contexts))
         predict(net, self.rows(contexts), f)
         return f

@@ -195,7 +195,6 @@ class Diagonal:
     """The inverse of diag(Z) instead of Z⁻¹, as in the paper's experiments."""
 
     def init(self, net: Net, ridge: float) -> DiagonalState:
-        """Return Z = λI."""
         _check(net, "Diagonal")
         return DiagonalState(D=Parameters(*(np.full_like(part, 1 / ridge) for part in net.theta)))
 
@@ -239,14 +238,12 @@ class Exact:
     """
 
     def init(self, net: Net, ridge: float) -> ExactState:
-        """Return Z = λI."""
         _check(net, "Exact")
         return ExactState.start(net, ridge)
 
     def estimates(
         self, state: ExactState, net: Net, rows: Rows, m: float
     ) -> tuple[Indices, Indices]:
-        """Return f(x_i; θ) and ‖g_i‖²_{Z⁻¹}."""
         f, g = differentiate_rows(net, rows)
         if state.is_dense:
             G = _flat(net, g)

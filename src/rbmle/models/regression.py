@@ -319,7 +319,6 @@ class Regression(Settings):
         return self.is_standardised and isinstance(self.likelihood, Gaussian)
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> RegressionState:
-        """Return the network at θ₀ and an empty history."""
         history = History.empty(blocks, self.network.dtype)
         net = self.network.init(blocks, features, rng)
         watch = fresh_watch(self.standardises)
@@ -393,7 +392,6 @@ class Regression(Settings):
         state.watch = fresh_watch(self.standardises)
 
     def grow(self, state: RegressionState, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
         state.net = self.network.grow(state.net, blocks, rng)
         state.walk = grow_walk(state.walk, state.net)
         state.history.grow(blocks)

@@ -54,7 +54,6 @@ class NeuralLinUCB(ModelPolicy[LastLayerState]):
         return Ridge(ridge=self.ridge, alarm=0.0, is_standardised=self.standardises)
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> LastLayerState:
-        """Return the network at θ₀, θ̂ = 0 and V = λI."""
         regression = self.model.init(blocks, features, rng)
         return LastLayerState(regression=regression, head=self._start(rng))
 
@@ -82,7 +81,6 @@ class NeuralLinUCB(ModelPolicy[LastLayerState]):
         self.model.grow(state.regression, blocks, rng)
 
     def frozen(self, state: LastLayerState) -> LastLayerState:
-        """Return the network, θ̂, V and the round."""
         regression = self.model.frozen(state.regression)
         return LastLayerState(regression=regression, head=self.head.frozen(state.head))
 

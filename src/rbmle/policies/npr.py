@@ -48,7 +48,6 @@ class NPR(ModelPolicy[HeldNoiseState]):
             raise SettingError(f"`redraws` must be 0 or more, got {self.redraws}")
 
     def init(self, blocks: int, features: int, rng: np.random.Generator) -> HeldNoiseState:
-        """Return the network at θ₀ and an empty history."""
         regression = self.model.init(blocks, features, rng)
         return HeldNoiseState(regression=regression, rewards=_no_rewards(regression))
 
@@ -56,7 +55,6 @@ class NPR(ModelPolicy[HeldNoiseState]):
         return self.model.scores(state.regression, contexts)
 
     def predict(self, state: HeldNoiseState, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context."""
         return self.model.predict(state.regression, contexts)
 
     def update_all(self, state: HeldNoiseState, batch: Batch) -> None:
