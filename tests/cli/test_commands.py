@@ -92,7 +92,8 @@ def test_every_example_of_the_help_can_be_typed(example: str) -> None:
     words = shlex.split(example)
     name = max((n for n in COMMANDS if example.startswith(n)), key=len)
     rest = words[len(name.split()) :]
-    COMMANDS[name].make_context(name, rest)  # raises for what cannot be parsed
+    context = COMMANDS[name].make_context(name, rest)  # raises if it cannot be parsed
+    assert context.command is COMMANDS[name]
 
 
 @pytest.mark.parametrize(

@@ -44,4 +44,4 @@ def test_the_example_of_the_docs_runs(package: str, code: str, tmp_path: Path) -
         pytest.skip(f"{package} is not installed: pip install 'rbmle[{package}]'")
     path = tmp_path / "example.py"
     path.write_text(code)
-    subprocess.run([sys.executable, str(path)], check=True, cwd=tmp_path)
+    assert subprocess.run([sys.executable, str(path)], cwd=tmp_path, check=False).returncode == 0

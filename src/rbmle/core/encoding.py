@@ -394,7 +394,7 @@ class NoFeatures:
 def encoder_for(
     features: int | Iterable[str] | Encoder | Encoded | None, policy: object, scaling: str | None
 ) -> Encoder:
-    """Return the encoder of features, which a policy that ignores contexts can do without."""
+    """Return the encoder of features; a policy that ignores contexts needs none."""
     if scaling not in {None, RUNNING}:
         raise SettingError(f"`scaling` must be {RUNNING!r} or None, got {scaling!r}")
     ignores_contexts = has(policy, IgnoresContexts)
@@ -402,8 +402,8 @@ def encoder_for(
         return NoFeatures()
     if scaling is not None and isinstance(features, Encoder | Encoded):
         raise SettingError(
-            f"`scaling` is for a number of features or their names, but {features!r} was given, which says "
-            "itself what becomes of numbers; leave `scaling` out"
+            f"`scaling` is for a number of features or their names, but {features!r} was given, which scales "
+            "numbers itself; leave `scaling` out"
         )
     if isinstance(features, Encoded):
         return encoder_of(features.encoder)

@@ -1,8 +1,8 @@
 """The everyday families: how the problems of each kind are drawn.
 
-Defaults are chosen on the families of DEVELOPMENT; those of REPORTED are for judging them, and each kind
-of difficulty is in both groups. A family draws hidden parameters once for each seed, then many rounds at
-a time: contexts, a reward for each arm, and the exact expected rewards.
+Defaults are chosen on the families of DEVELOPMENT and judged on those of REPORTED; each kind of difficulty is
+in both groups. A family draws hidden parameters once for each seed, then many rounds at a time: contexts, a
+reward for each arm, and the exact expected rewards.
 """
 
 import math
@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from rbmle.core.types import Encoding
 
 LATE = 50  # rounds after which a reward is known
-COIN, ANY = (0.0, 1.0), (-math.inf, math.inf)  # what rewards there can be
+COIN, ANY = (0.0, 1.0), (-math.inf, math.inf)  # the ranges of rewards
 
 Rng = np.random.Generator
 Rows = Float[np.ndarray, "n …"]  # a row for each round

@@ -95,7 +95,7 @@ class RayCluster:
             log_to_driver=False,
             runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}} if local else None,
         )
-        if not local:  # elsewhere there is no file of a policy from outside
+        if not local:  # other machines lack the files of policies from outside rbmle
             for name in {name for trial in trials for name, _ in trial.outside}:
                 ray.cloudpickle.register_pickle_by_value(sys.modules[name])
         try:
@@ -135,7 +135,7 @@ def executor(name: str, jobs: int = -1) -> Executor:
     )
 
 
-LOOK_SECONDS = 0.5  # between two looks at the heartbeats
+LOOK_SECONDS = 0.5  # between two updates of the progress
 
 
 def campaign(
@@ -155,7 +155,7 @@ def campaign(
 
 
 def _tell_of_others(wanted: Mapping[str, Trial], store: Store, console: Console) -> None:
-    """Say which runs of the folder are not used, as other code made them."""
+    """Print which runs of the folder are not used, because other code made them."""
     outside = dict(pair for trial in wanted.values() for pair in trial.outside)
     others = [code for code in store.codes() if is_other(code, own_code(), outside)]
     if others:
@@ -163,7 +163,7 @@ def _tell_of_others(wanted: Mapping[str, Trial], store: Store, console: Console)
 
 
 def _run_of(runs: Mapping[str, Run], id: str, trial: Trial) -> Run:
-    """Return the run of a trial, which an executor with other code does not make."""
+    """Return the run of a trial; raise TrialError if the executor played it by other code."""
     if id in runs:
         return runs[id]
     raise TrialError(

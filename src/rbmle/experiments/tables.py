@@ -29,7 +29,7 @@ from rbmle.experiments.summary import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One place of a table."""
+    """A cell of a table as it is shown."""
 
     text: str = "–"
     note: str = ""  # beside it, smaller
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """What a table says, without saying how it looks."""
+    """The content of a table, without a format."""
 
     caption: str
     corner: str
@@ -127,16 +127,16 @@ Numbers = Mapping[str, Mapping[str, float]]  # by policy, then by dataset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperResults:
-    """Regrets that others report: by policy and dataset, after the dataset's horizon."""
+    """Published regrets by policy and dataset, after the dataset's horizon."""
 
     source: str  # one word, as in "paper 313.1"
     means: Numbers
     stds: Numbers
     horizons: Mapping[str, int]
-    policy: str  # that they propose, and that should win
+    policy: str  # the proposed one, which should win
 
     def has(self, problem: Problem) -> bool:
-        """Say whether a problem is a published one; a user's file is none, whatever its name."""
+        """Return whether a problem is a published one; a user's file is not, whatever its name."""
         return problem.dataset in self.horizons and "target" not in problem.details
 
 

@@ -121,7 +121,6 @@ class TreeTS:
     def _draws(
         self, votes: Float[np.ndarray, "arms trees"], draws: int, rng: np.random.Generator
     ) -> Float[np.ndarray, "draws arms"]:
-        """Return the means of committees."""
         members = rng.integers(self.trees, size=(draws, self.committee))
         return votes[:, members].mean(axis=2).T
 

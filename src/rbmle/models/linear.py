@@ -40,9 +40,9 @@ MOST_NUMBERS = 2**27  # of all F: 1 GiB
 
 @dataclass(slots=True, kw_only=True)
 class RidgeState:
-    """θ̂ and a square root F of V⁻¹ = FFᵀ for each block; of a diagonal F, the diagonal alone.
+    """θ̂ and a square root F of V⁻¹ = FFᵀ for each block; a diagonal F is stored as its diagonal.
 
-    `ones` is what θ̂ would be if every reward were 1.
+    `ones` is the θ̂ for rewards that are all 1.
     """
 
     F: Float[np.ndarray, "blocks features *features"]
@@ -178,7 +178,6 @@ class LinearModel(Settings):
         return with_constant(contexts) if self.has_constant else contexts
 
     def _units(self, state: RidgeState) -> tuple[float, float]:
-        """Return what is subtracted from rewards before they are learned, and what they are multiplied by."""
         return units(state.watch) if self.standardises else RAW
 
     def _roots(self, blocks: int, features: int) -> np.ndarray:
@@ -205,12 +204,12 @@ class Ridge(LinearModel):
     """The linear model θᵀx. V is block-diagonal in the disjoint encoding: K small ones.
 
     All rewards are learned less their mean so far, in units of their deviation so far: choices do not depend on
-    the unit or the offset of rewards. To that end contexts get one more feature, which is 1: the mean of an arm
-    need not be that of all.
+    the unit or the offset of rewards. Contexts get one more feature, which is 1, because the mean of an arm may
+    differ from that of all arms.
 
-    A full V has features × features numbers, and a round costs as much. With `precision="diagonal"`, only the
-    diagonal of V⁻¹ is kept, and a round costs as much as a context has entries: for thousands of features, such
-    as hashed ones. docs/how-to/features.md says what it loses.
+    A full V has features × features numbers, and the cost of a round is proportional to them. With
+    `precision="diagonal"`, only the diagonal of V⁻¹ is kept, and the cost is proportional to the entries of a
+    context: use it for thousands of features, such as hashed ones. docs/how-to/features.md says what it loses.
     """
 
     ridge: float = 1.0  # λ

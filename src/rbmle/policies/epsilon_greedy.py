@@ -1,4 +1,4 @@
-"""Neural ε-greedy, and uniform play, the control that any policy must beat."""
+"""Neural ε-greedy, and uniform play, the baseline that any policy must beat."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from rbmle.policies.base import ModelPolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonGreedy(ModelPolicy[RegressionState]):
-    """Index f(x; θ̂), which is followed with probability 1 − ε; else an arm is drawn at random."""
+    """Index f(x; θ̂); the largest is played with probability 1 − ε, and otherwise an arm is drawn at random."""
 
     model: Regression = field(default_factory=Regression)
     epsilon: float = 0.05  # ε

@@ -16,12 +16,12 @@ from rbmle.models.regression import Regression, RegressionState
 from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Power, Schedule
 
-LEAST = 1e-9  # loss that the best arm is assumed to have at least, because gaps are divided by it
+LEAST = 1e-9  # the smallest loss of the best arm, because gaps are divided by it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeuSquareCB(ModelPolicy[RegressionState]):
-    """Play arm a with probability 1/(K + γ (ŷ_b − ŷ_a)), and the best arm b with what is left.
+    """Play arm a with probability 1/(K + γ (ŷ_b − ŷ_a)), and the best arm b with the remaining probability.
 
     ŷ_a = b′(f(x_a; θ̂)) is the expected reward of one of K arms, and γ(t) = γ₀ · growth(K t). The weights are
     those of SquareCB (Foster, Rakhlin 2020, "Beyond UCB"); the regression is by squared loss.
@@ -53,7 +53,7 @@ class NeuSquareCB(ModelPolicy[RegressionState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeuFastCB(NeuSquareCB):
-    """Play arm a with probability ŷ_b/(K ŷ_b + γ (ŷ_a − ŷ_b)), and the best arm b with what is left.
+    """Play arm a with probability ŷ_b/(K ŷ_b + γ (ŷ_a − ŷ_b)), and the best arm b with the rest.
 
     ŷ_a = best − b′(f(x_a; θ̂)) is the expected loss of one of K arms, and γ(t) = γ₀ · growth(K t). The weights
     are those of FastCB (Foster, Krishnamurthy 2021, "Efficient first-order contextual bandits"), which explores
