@@ -418,18 +418,11 @@ def _draw_panel(axes: Any, panel: Panel, title: str) -> dict[str, Any]:
     """Draw a panel, and return its lines by their labels."""
     handles = {}
     for line in panel.lines:
-        look = line.style
-        dashes = (0, tuple(length / look.width for length in look.dashes))
-        (handles[line.label],) = axes.plot(
-            line.x,
-            line.y,
-            label=line.label,
-            color=look.colour,
-            linewidth=look.width,
-            linestyle=dashes if look.dashes else "solid",
-        )
+        stroke = _stroke(line.style)
+        (handles[line.label],) = axes.plot(line.x, line.y, label=line.label, **stroke)
         if line.low is not None and line.high is not None:
-            axes.fill_between(line.x, line.low, line.high, color=look.colour, alpha=LINE_BAND, lw=0)
+            band = {"color": line.style.colour, "alpha": LINE_BAND, "lw": 0}
+            axes.fill_between(line.x, line.low, line.high, **band)
     axes.set_title(title, fontsize=11)
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
     axes.set_xscale("log" if panel.is_log_x else "linear")
