@@ -43,6 +43,8 @@ def evaluate(
 ) -> Evaluation:
     """Estimate what policies would have earned on a log that another policy wrote.
 
+    Doubts about the estimates are in `Evaluation.warnings`, and are issued as EvaluationWarning too.
+
     Parameters
     ----------
     log
@@ -62,8 +64,6 @@ def evaluate(
         weights there.
     settings
         The other settings are those of `EvaluationSettings`.
-
-    Each doubt about the estimates is in `Evaluation.warnings`, and is issued as an EvaluationWarning too.
 
     """
     how = EvaluationSettings(estimators=estimators_of(estimators), **settings)

@@ -24,16 +24,16 @@ LARGEST_SEED = 2**31 - 1
 class BanditClassifier(ClassifierMixin, BaseEstimator):
     """A classifier that chooses a class for each row, and learns only whether it was the right one.
 
+    After fitting, `bandit_` is the bandit, whose arms are the places of `classes_`, and `rewards_` are the
+    rewards in the order in which they were learned. Their mean is an honest accuracy: each class was chosen
+    before its row was learned.
+
     Parameters
     ----------
     policy
         A policy, its class, or its name, such as "neural-ucb".
     random_state
         Determines the order of the rows in `fit` and the bandit's seed.
-
-    After fitting, `bandit_` is the bandit, whose arms are the places of `classes_`, and `rewards_` are the
-    rewards in the order in which they were learned. Their mean is an honest accuracy: each class was chosen
-    before its row was learned.
 
     """
 
