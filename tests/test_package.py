@@ -45,7 +45,7 @@ def test_the_command_line_lists_policies() -> None:
     assert result.exit_code == 0
     for name in rbmle.POLICIES:
         assert name in result.output
-    assert "Index [max_θ { ℓ_λ(θ) + α(t) θᵀx }" in result.output
+    assert "[max_θ { ℓ_λ(θ) + α(t) θᵀx }" in result.output
 
 
 def test_the_command_line_knows_its_version() -> None:
