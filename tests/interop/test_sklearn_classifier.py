@@ -99,7 +99,7 @@ def test_a_pickled_classifier_equals_one_that_never_stopped() -> None:
     ("wrong", "message"),
     [
         (lambda: BanditClassifier("lin-ucb").partial_fit(X, Y), "`classes` is missing"),
-        (lambda: started().partial_fit(X, Y + 5), "y has the label .*[67].*none of the classes"),
+        (lambda: started().partial_fit(X, Y + 5), "y has the label .*[67].*not among the classes"),
         (lambda: started().partial_fit(X, Y, rewards=[1.0]), "1 rewards for 150 rows"),
         (lambda: BanditClassifier("uniform").fit(X, Y), "Uniform has no model.*cannot classify"),
     ],

@@ -319,7 +319,7 @@ def restore_service(
     files = ", ".join(done.files) or "no file"
     print_line(f"The backup of {taken} is whole: {done.rows:,} records, and {files}.", console)
     if data is not None:
-        print_line(f"They are in {data}; rbmle serve --data {data} goes on from there.", console)
+        print_line(f"They are in {data}; rbmle serve --data {data} continues from there.", console)
     if aside is not None:
         print_line(
             f"What was there before is in {aside}; delete it when you no longer need it.", console

@@ -126,7 +126,7 @@ class Bandit:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Return when the drift alarm made the model forget what it knew, and how much; the newest 1,000.
+        """The newest 1,000 drift alarms: when the model forgot what it knew, and how much.
 
         Each one is also logged as a warning, by the logger "rbmle.events".
         """
@@ -188,7 +188,7 @@ class Bandit:
         ids: Sequence[str] | None = None,
         floor: float | None = None,
     ) -> list[Decision]:
-        """Return a decision for each of many rounds, as `decide` makes them, all on the same state.
+        """Return a decision for each of many rounds, as `decide` would make them on the same state.
 
         Disjoint contexts: row i of X is the vector of round i. Contexts per arm: X has one matrix for each
         round. Without features, X is the number of rounds. `eligible` restricts the arms of every round.
@@ -216,9 +216,10 @@ class Bandit:
     ) -> list[Decision]:
         """Return a decision for each of the first k positions of a list, the best arm first.
 
-        The first is what `decide` answers, with the same propensity. Each other is chosen by the same rule from
-        the arms that are left, which are its `arms`; its propensity is the probability of this arm here, given
-        those before it, so that of a whole list is the product. Learn from whichever positions have a reward.
+        The first is the decision of `decide`, with the same propensity. Every later one is chosen by the same
+        rule from the arms that are left, which are its `arms`; its propensity is the probability of its arm,
+        given those before it, so that of a whole list is the product. Learn from the positions that have a
+        reward.
         """
         with self.learner.reading() as learned:
             ids, contexts = self._offers.of_round(x, eligible, learned.arms)
@@ -317,13 +318,13 @@ class Bandit:
         times: Sequence[int] | None = None,
         allow_any_reward: bool = False,
     ) -> None:
-        """Learn what row i of some contexts paid, to the bit as if they came one by one.
+        """Learn a batch: row i of the contexts had `rewards[i]`. The result is as if rows came one by one.
 
         Contexts are those of decisions, joined by `stack`. An observation that is not `is_fitted` is
-        remembered, but gets no training steps: those of later observations visit it like all others.
-        A policy that is not trained in steps learns all observations equally. An event has the time
-        of the observation that led to it, if `times` are given. With `allow_any_reward`, rewards may be
-        outside the range of the policy, as corrections of earlier rewards are.
+        remembered, but gets no training steps of its own: later steps visit it like all others. A policy that
+        is not trained in steps learns all observations equally. An event has the time of the observation that
+        led to it, if there are `times`. With `allow_any_reward`, rewards may be outside the range of the
+        policy, as corrections of earlier rewards are.
         """
         self._offers.check(contexts, len(rewards))
         checked = rewards_of(rewards, (-inf, inf) if allow_any_reward else self._limits)
@@ -351,8 +352,8 @@ class Bandit:
     def diagnose(self) -> Diagnosis:
         """Return what looks wrong with rewards, features, predictions and choices; print it.
 
-        It is of what `learn` and `partial_fit` were given. What is clearly wrong is logged once as well, as a
-        warning of the logger "rbmle.diagnosis".
+        It covers the data of `learn` and `partial_fit`. Serious findings are also logged once, as warnings of
+        the logger "rbmle.diagnosis".
         """
         return self.learner.diagnosis()
 
@@ -365,9 +366,9 @@ class Bandit:
         self.learner.retire_arm(id)
 
     def snapshot(self) -> "Bandit":
-        """Return a bandit that decides as this one does now, whatever this one learns later.
+        """Return a copy that decides as this bandit does now, whatever this one learns later.
 
-        It keeps only what deciding needs, so it can neither learn nor be saved.
+        It has only what deciding needs, so it can neither learn nor be saved.
         """
         return self._with(self.learner.snapshot())
 

@@ -42,7 +42,7 @@ NONZERO, LEAST, MOST, ODD, SIZE = range(5)  # columns of `features`
 
 @dataclass(slots=True, kw_only=True)
 class Observed:
-    """Sums over what was learned; of decisions and predictions, old ones count less."""
+    """Sums over rewards, decisions, predictions and features; old decisions and predictions count less."""
 
     rounds: int = 0  # rewards
     total: float = 0.0  # of rewards

@@ -58,7 +58,7 @@ def per_arm(X: Any, features: int, advice: str = FOR_ONE) -> Contexts:
     _check(X)
     n = len(X)
     every = np.tile(np.arange(features, dtype=np.int32), (n, 1))
-    if np.count_nonzero(X) == X.size:  # what a mask costs is saved
+    if np.count_nonzero(X) == X.size:  # saves the cost of a mask
         lengths, indices, values = np.full(n, features), every.reshape(-1), X.reshape(-1)
     else:
         is_there = X != 0
@@ -255,7 +255,7 @@ class ScalesContexts(Scaling, Protocol):
         ...
 
     def scale(self, contexts: Contexts, scales: Any, *, is_learning: bool = False) -> Contexts:
-        """Return what the policy sees. If it is learning, the scales follow each row after it was scaled."""
+        """Return contexts as the policy sees them; if `is_learning`, rows update the scales once scaled."""
         ...
 
 

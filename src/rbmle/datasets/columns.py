@@ -161,8 +161,8 @@ def _month_and_day(matches: Sequence[re.Match[str]], name: str) -> tuple[int, in
     if day_first != month_first:
         return (2, 0) if day_first else (0, 2)
     raise DatasetError(
-        f"column {name!r} has dates such as {matches[0][0]!r}, in which day and month cannot be told "
-        f"apart; write them as YYYY-MM-DD, or leave the column out with --drop {name}"
+        f"column {name!r} has dates such as {matches[0][0]!r}, in which day and month are ambiguous; write "
+        f"them as YYYY-MM-DD, or leave the column out with --drop {name}"
     )
 
 

@@ -113,7 +113,7 @@ def bounds_of(log: Survey, settings: EvaluationSettings) -> tuple[float, float]:
     if settings.interval in ("bernstein", "sequence"):
         raise SettingError(
             f"rewards are from {log.lowest:g} to {log.highest:g}, and an interval by {settings.interval!r} "
-            "needs to know what they can be; give --rewards LOWEST,HIGHEST (rewards=(lowest, highest)), or "
+            "needs their bounds; give --rewards LOWEST,HIGHEST (rewards=(lowest, highest)), or "
             "--interval bootstrap, which needs no bounds and holds for one look"
         )
     return log.lowest, max(log.highest, math.nextafter(log.lowest, math.inf))

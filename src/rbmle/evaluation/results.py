@@ -20,7 +20,7 @@ class Estimate:
 
     policy: str
     estimator: str
-    value: float | None  # None: the log does not tell
+    value: float | None  # None: the log does not determine it
     low: float | None  # None: this estimator has no such interval
     high: float | None
     effective_sample_size: float

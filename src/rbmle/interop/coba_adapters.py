@@ -84,7 +84,7 @@ class CobaLearner(Learner):
     def learn(
         self, context: Any, action: Any, reward: float, probability: Any, **kwargs: Any
     ) -> None:
-        """Learn what an action paid, whoever chose it."""
+        """Learn the reward of an action."""
         bandit = self._begin(context, [action])
         if self.encoding is Encoding.PER_ARM:
             bandit.learn(numbers(context, action), reward=reward)

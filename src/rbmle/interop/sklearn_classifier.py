@@ -132,7 +132,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise SettingError(
-                f"y has the label {unknown[0]!r}, which is none of the classes "
+                f"y has the label {unknown[0]!r}, which is not among the classes "
                 f"{self.classes_.tolist()}; name all classes in the first call of partial_fit"
             )
         return np.searchsorted(self.classes_, y)

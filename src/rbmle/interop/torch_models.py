@@ -150,7 +150,7 @@ class TorchNetwork:
 def put(
     shapes: list[np.ndarray], vector: np.ndarray, old_shapes: list[np.ndarray], old: np.ndarray
 ) -> None:
-    """Write what a smaller network had for each parameter into the same places of a larger one."""
+    """Copy the parameters of a smaller network to the same places of a larger one."""
     parts = zip(_parts(shapes, vector), _parts(old_shapes, old), strict=True)
     for part, smaller in parts:
         part[tuple(slice(n) for n in smaller.shape)] = smaller

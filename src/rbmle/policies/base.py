@@ -67,7 +67,7 @@ class ModelPolicy(Settings, ABC, Generic[State]):
         self.model.grow(state, blocks, rng)
 
     def frozen(self, state: State) -> State:
-        """Return what the index reads, which stays as it is when the state learns."""
+        """Return the part of the state that the index reads, as a copy that later learning does not change."""
         return self.model.frozen(state)
 
 

@@ -99,7 +99,7 @@ class NeuralLinUCB(ModelPolicy[LastLayerState]):
         return self.head.init(1, self.model.network.width + 1, rng)
 
     def _refit(self, state: LastLayerState, rng: np.random.Generator) -> None:
-        """Make θ̂ and V of what is remembered, with φ as it is."""
+        """Compute θ̂ and V again from the history, with the present φ."""
         state.head = self._start(rng)
         rows, rewards, count = state.regression.history.samples
         for begin in range(0, count, CHUNK):

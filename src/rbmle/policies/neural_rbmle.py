@@ -24,7 +24,7 @@ from rbmle.models.regression import (
 from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Power, Schedule
 
-PROMISED = 0.5  # part of what the slope promises that a step must gain (Armijo 1966)
+PROMISED = 0.5  # share of the gain predicted by the slope that a step must reach (Armijo 1966)
 HALVINGS = 30  # of a step, before no better point is looked for
 
 
