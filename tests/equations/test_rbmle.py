@@ -29,7 +29,6 @@ from rbmle.engine.hashing import below, mix
 from rbmle.engine.layout import Bias, Parameters
 from rbmle.engine.replay import BEND
 from rbmle.likelihoods import Bernoulli, Gaussian, Likelihood, Mixture
-from rbmle.models.arm_ascent import Biased
 from rbmle.models.regression import RegressionState
 from rbmle.policies.base import TangentState
 from tests.samples import context, double, flat, learned, rng, rows, slow_gradient, unflat, value
@@ -265,11 +264,11 @@ def test_the_replayed_ascent_is_that_of_a_dense_learner(
             fall += b(f_biased) - b(f_twin) - mean(f_twin) * (f_biased - f_twin)
         expected_f.append(f(flat(state.net.theta), x) + f(biased, x) - f(twin, x))
         expected_gain.append(-n / STEPS * fall - model.pull / 2 * ((biased - twin) ** 2).sum())
-    learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE, reach=np.inf))
-    estimates, gains = learner.estimates(state, contexts, ALPHA, key, True)
+    ascent = ArmAscent(steps=STEPS, rate=RATE, reach=np.inf)
+    estimates, gains = ascent.estimates(model, state, contexts, ALPHA, key, True)
     np.testing.assert_allclose(estimates, expected_f, rtol=1e-6)
     np.testing.assert_allclose(gains, expected_gain, rtol=1e-6)
-    alone, none = learner.estimates(state, contexts, ALPHA, key, False)
+    alone, none = ascent.estimates(model, state, contexts, ALPHA, key, False)
     np.testing.assert_array_equal(alone, estimates)
     np.testing.assert_array_equal(none, 0)
 
@@ -280,14 +279,15 @@ def test_a_promise_below_the_least_reward_counts_as_that_reward(likelihood: Like
     model = Regression(is_standardised=False, network=double(width=4), likelihood=likelihood)
     state = learned(model, rng(1).normal(size=(4, 2)), [1.0, 0.0, 1.0, 0.0], [0, 1, 0, 0])
     contexts, key = disjoint(np.array([0.5, -1.0]), np.arange(2), 2), np.uint64(3)
-    learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE, reach=np.inf))
-    f = learner.predict(state, contexts)
-    free = learner.estimates(state, contexts, ALPHA, key, True)[0]
+    ascent = ArmAscent(steps=STEPS, rate=RATE, reach=np.inf)
+    f = model.predict(state, contexts)
+    free = ascent.estimates(model, state, contexts, ALPHA, key, True)[0]
     below = float(likelihood.mean(float(f.min()) - 1))
-    same = learner.estimates(state, contexts, ALPHA, key, True, below)[0]
+    same = ascent.estimates(model, state, contexts, ALPHA, key, True, below)[0]
     np.testing.assert_array_equal(same, free)
     z = float(f.max()) + 0.3
-    raised = learner.estimates(state, contexts, ALPHA, key, True, float(likelihood.mean(z)))[0]
+    least = float(likelihood.mean(z))
+    raised = ascent.estimates(model, state, contexts, ALPHA, key, True, least)[0]
     np.testing.assert_allclose(raised - free, z - f, rtol=1e-6)
 
 
@@ -325,8 +325,8 @@ def test_the_gain_at_a_maximiser_is_the_change_of_the_likelihood(likelihood: Lik
             for at in (unflat(theta, net.theta), net.theta)
         )
         change.append(biased - base)
-    learner = Biased(model=model, ascent=ArmAscent(steps=STEPS, rate=RATE))
-    estimates, gains = learner.estimates(state, arms, ALPHA, np.uint64(1), True)
+    ascent = ArmAscent(steps=STEPS, rate=RATE)
+    estimates, gains = ascent.estimates(model, state, arms, ALPHA, np.uint64(1), True)
     np.testing.assert_allclose(estimates, f, rtol=1e-6)
     np.testing.assert_allclose(gains, change, rtol=1e-6)
 
@@ -347,8 +347,8 @@ def test_the_replayed_ascent_agrees_with_the_full_ascent() -> None:
     )
     state = learned(full, X, r)
     full.training.fit(state, full.fit, np.uint64(0))
-    climber = Biased(model=full, ascent=ArmAscent(steps=400_000, rate=0.0005))
-    f, change = climber.estimates(state, arms, 0.5, np.uint64(1), True)
+    climber = ArmAscent(steps=400_000, rate=0.0005)
+    f, change = climber.estimates(full, state, arms, 0.5, np.uint64(1), True)
     gain, rest = [], []
     fit = full.fit._replace(rate=0.05 / 6)
     base, away = full.predict(state, rows(X)), flat(state.net.theta) - flat(state.net.start)
@@ -360,8 +360,9 @@ def test_the_replayed_ascent_agrees_with_the_full_ascent() -> None:
         gain.append(-(rise**2).sum() / 2 - 3.0 / 2 * way @ way)
         rest.append((r - base) @ rise - 3.0 * away @ way)
     np.testing.assert_allclose(np.add(gain, rest), change, rtol=1e-9)
-    replayed = replace(climber, model=replace(full, training=Replay()))
-    estimates = [replayed.estimates(state, arms, 0.5, np.uint64(k), True) for k in range(4)]
+    replayed = replace(full, training=Replay())
+    keys = map(np.uint64, range(4))
+    estimates = [climber.estimates(replayed, state, arms, 0.5, key, True) for key in keys]
     np.testing.assert_allclose(np.mean([e for e, _ in estimates], axis=0), f, atol=0.02)
     np.testing.assert_allclose(np.mean([g for _, g in estimates], axis=0), gain, rtol=0.05)
     assert (change <= 1e-9).all()  # the base maximises ℓ_λ, so the bias can only lower it

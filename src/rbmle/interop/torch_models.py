@@ -349,6 +349,8 @@ class TorchRegression:
         history = state.history.frozen(self.memory)
         return TorchState(net=held, history=history, watch=state.watch.copy())
 
+    frozen_with_history = frozen
+
     def _climb(
         self,
         state: TorchState,

@@ -1,6 +1,7 @@
 """The arm-specific estimators θ̃_a of NeuralRBMLE-GA, from the shared base θ̂."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,11 +13,29 @@ from rbmle.engine.ascent import biased_ascent, forecast
 from rbmle.engine.compiled import scalar
 from rbmle.engine.full_batch import full_batch, log_likelihood
 from rbmle.engine.layout import Bias, Fit, Parameters
-from rbmle.models.base import AroundRegression, Ascends
-from rbmle.models.regression import FullBatch, RegressionState, copy_net, in_units_of, no_walk
+from rbmle.models.regression import (
+    FullBatch,
+    Regression,
+    RegressionState,
+    in_units_of,
+)
 
 FEW = 64  # arms that all have their ascent; it is also that of the first ones among many
 MARGIN = 2.0
+
+
+class Ascends(Protocol):
+    """A model that finds the arm-specific estimators θ̃_a by itself, as one of another library does."""
+
+    def ascend(
+        self, state: Any, contexts: Contexts, alpha: float, key: np.uint64, ascent: Any
+    ) -> tuple[Indices, Indices]:
+        """Return f(x_a; θ̃_a), and ℓ_λ(F_t; θ̃_a) − ℓ_λ(F_t; θ̂), for every arm."""
+        ...
+
+    def frozen_with_history(self, state: Any) -> Any:
+        """Return what `ascend` reads, which stays as it is when the state learns."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +62,9 @@ class ArmAscent:
         if not self.reach >= 1:
             raise SettingError(f"`reach` must be at least 1, or infinity, got {self.reach}")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Biased(AroundRegression):
-    """A regression, and for each arm an estimator of its own, biased towards the arm's reward."""
-
-    ascent: ArmAscent
-
     def estimates(
         self,
+        model: Regression,
         state: RegressionState,
         contexts: Contexts,
         alpha: float,
@@ -68,34 +81,25 @@ class Biased(AroundRegression):
         have an upper bound, and zero; where more than FEW arms share one block, a forecast of both, by which
         they are below the largest too, see `_pruned`.
         """
-        if has(self.model, Ascends):
-            return self.model.ascend(state, contexts, alpha, key, self.ascent)
+        if has(model, Ascends):
+            return model.ascend(state, contexts, alpha, key, self)
         offsets = np.zeros(len(contexts)) if offsets is None else offsets
-        match self.model.training:
+        match model.training:
             case FullBatch() as training:
-                return self._full(state, contexts, alpha, training)
+                return self._full(model, state, contexts, alpha, training)
             case _ if len(contexts) > FEW and len(state.net.ages) == state.net.features:
-                return self._pruned(state, contexts, alpha, key, worth, least, offsets)
+                return self._pruned(model, state, contexts, alpha, key, worth, least, offsets)
             case _:
-                rows = self.model.network.rows(contexts)
-                reach = self.ascent.reach
-                return self._replayed(state, rows, alpha, key, worth, least, offsets, reach)
+                rows = model.network.rows(contexts)
+                more = (worth, least, offsets, self.reach)
+                return self._replayed(model, state, rows, alpha, key, *more)
 
-    def frozen(self, state: RegressionState) -> RegressionState:
-        """Return the network and the history, which the ascent reads."""
-        if has(self.model, Ascends):
-            return self.model.frozen(state)
-        net, history = copy_net(state.net), state.history.frozen(self.model.memory)
-        watch = state.watch.copy()  # the policy asks for the deviation of rewards
-        return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)
-
-    @property
-    def _fit(self) -> Fit:
-        """Return how an arm's own estimator is fitted."""
-        return self.model.fit._replace(steps=self.ascent.steps, rate=float(self.ascent.rate))
+    def _fit(self, model: Regression) -> Fit:
+        return model.fit._replace(steps=self.steps, rate=float(self.rate))
 
     def _pruned(
         self,
+        model: Regression,
         state: RegressionState,
         contexts: Contexts,
         alpha: float,
@@ -111,10 +115,10 @@ class Biased(AroundRegression):
         so far of the largest index so far, until there are none. What is left out depends on numbers
         alone: equal contexts have equal indices, in whichever order they stand.
         """
-        past, rows, n = state.history.past, self.model.network.rows(contexts), len(contexts)
+        past, rows, n = state.history.past, model.network.rows(contexts), len(contexts)
         bias = alpha / max(int(past.member_counts[0]), 1)
         estimates, gains = np.empty(n), np.empty(n)
-        fit = in_units_of(self._fit, state.watch)
+        fit = in_units_of(self._fit(model), state.watch)
         forecast(state.net, past, rows, fit, bias, least, key, estimates, gains)
         gains *= worth != 0
         foreseen = estimates + worth * gains + offsets
@@ -125,7 +129,7 @@ class Biased(AroundRegression):
         while (among := np.flatnonzero(~is_taken & ~(foreseen < bar))).size:
             some = rows_at(rows, among)
             more = (worth, least, offsets[among], np.inf)
-            taken = self._replayed(state, some, alpha, key, *more)
+            taken = self._replayed(model, state, some, alpha, key, *more)
             estimates[among], gains[among] = taken
             is_taken[among] = True
             found = estimates[among] + worth * gains[among] + offsets[among]
@@ -136,6 +140,7 @@ class Biased(AroundRegression):
 
     def _replayed(
         self,
+        model: Regression,
         state: RegressionState,
         rows: Rows,
         alpha: float,
@@ -145,8 +150,8 @@ class Biased(AroundRegression):
         offsets: Indices,
         reach: float,
     ) -> tuple[Indices, Indices]:
-        model, past, n = self.model, state.history.past, len(rows.blocks)
-        fit = in_units_of(self._fit, state.watch)
+        past, n = state.history.past, len(rows.blocks)
+        fit = in_units_of(self._fit(model), state.watch)
         potential = scalar(model.likelihood.b) if worth else 0
         counts = np.maximum(past.member_counts[rows.blocks], 1)
         weights = (alpha / counts, 1.0 / counts)
@@ -156,9 +161,14 @@ class Biased(AroundRegression):
         return estimates, gains
 
     def _full(
-        self, state: RegressionState, contexts: Contexts, alpha: float, training: FullBatch
+        self,
+        model: Regression,
+        state: RegressionState,
+        contexts: Contexts,
+        alpha: float,
+        training: FullBatch,
     ) -> tuple[Indices, Indices]:
-        model, rows = self.model, self.model.network.rows(contexts)
+        rows = model.network.rows(contexts)
         fit = in_units_of(model.fit, state.watch)
         samples = state.history.samples_in(fit)
         fit = fit._replace(rate=training.step_size(samples.count))

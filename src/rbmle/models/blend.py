@@ -19,7 +19,6 @@ from rbmle.engine.blend import (
     blend_update,
     blend_values,
 )
-from rbmle.models.arm_ascent import Biased
 from rbmle.models.drift import units
 from rbmle.models.regression import Regression, RegressionState, Replay
 
@@ -42,9 +41,6 @@ class BlendState:
     def round(self) -> int:
         """Return how many rounds were learned; the paper's t is one more."""
         return self.regression.round
-
-
-State = BlendState | RegressionState  # the latter where there is no line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,77 +166,6 @@ class LinearPart:
         past = (state.ridges, state.common, state.sizes)
         rules = (1.0 - self.forgetting, float(self.patience), self._strengths, state.record)
         blend_update(batch.contexts.rows, batch.rewards, forecasts, begin, n, *rules, *past)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blend:
-    """A biased network and a line beside it.
-
-    Only the network is there if `linear` is None, or if rewards are learned as they are: f is not their mean.
-    """
-
-    network: Biased
-    linear: LinearPart | None
-
-    @property
-    def model(self) -> Regression:
-        """The regression of the network."""
-        return self.network.model
-
-    @property
-    def line(self) -> LinearPart:
-        """The linear part of a state that has one."""
-        if self.linear is None:
-            raise SettingError(
-                "this state has a linear part; give the policy one, as in linear=LinearPart()"
-            )
-        return self.linear
-
-    @property
-    def rewards(self) -> tuple[float, float]:
-        """The smallest and the largest reward that there can be."""
-        return self.model.rewards
-
-    @property
-    def standardises(self) -> bool:
-        """Whether rewards are learned in other units than they come."""
-        return self.model.standardises
-
-    def init(self, blocks: int, features: int, rng: np.random.Generator) -> State:
-        """Return the network at θ₀, an empty history, and a line that is 0 everywhere."""
-        regression = self.model.init(blocks, features, rng)
-        if self.linear is None or not self.standardises:
-            return regression
-        return self.linear.start(regression, blocks, features)
-
-    def predict(self, state: State, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context, in the units of rewards."""
-        if not isinstance(state, BlendState):
-            return self.network.predict(state, contexts)
-        (w1, w2), means, _ = self.line.values(state, contexts)
-        f = w1 * means + w2 * self.model.scores(state.regression, contexts)
-        return self.model.in_rewards(state.regression.watch, f)
-
-    def update_all(self, state: State, batch: Batch) -> None:
-        """Learn a batch."""
-        if not isinstance(state, BlendState):
-            self.network.update_all(state, batch)
-        else:
-            self.line.update_all(state, batch, self.model)
-
-    def grow(self, state: State, blocks: int, rng: np.random.Generator) -> None:
-        """Make room for more blocks."""
-        if not isinstance(state, BlendState):
-            self.network.grow(state, blocks, rng)
-        else:
-            self.line.grow(state, blocks)
-            self.network.grow(state.regression, blocks, rng)
-
-    def frozen(self, state: State) -> State:
-        """Return what the index reads, which stays as it is when the state learns."""
-        if not isinstance(state, BlendState):
-            return self.network.frozen(state)
-        return self.line.frozen(state, self.network.frozen(state.regression))
 
 
 def _begin(strengths: np.ndarray, blocks: int, size: int, width: int) -> Ridges:

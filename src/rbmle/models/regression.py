@@ -402,6 +402,12 @@ class Regression(Settings):
         watch, history = state.watch.copy(), state.history.forgotten
         return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)
 
+    def frozen_with_history(self, state: RegressionState) -> RegressionState:
+        """Return the network and the history, for policies whose index is fitted to it."""
+        net, history = copy_net(state.net), state.history.frozen(self.memory)
+        watch = state.watch.copy()  # the index may be in units of the deviation of rewards
+        return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)
+
 
 @cache
 def _fit(

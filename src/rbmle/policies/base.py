@@ -10,7 +10,6 @@ from rbmle.core.checks import Settings
 from rbmle.core.policy import State
 from rbmle.core.types import Batch, Contexts, Indices, Observation
 from rbmle.engine.layout import Push
-from rbmle.models.base import Model
 from rbmle.models.drift import units
 from rbmle.models.precision import Diagonal, Precision
 from rbmle.models.regression import AroundRegressionState, Regression, RegressionState, Replay
@@ -24,7 +23,7 @@ class ModelPolicy(Settings, ABC, Generic[State]):
     """
 
     __slots__ = ()
-    model: Any  # a `Model`; not a field here, so that each policy has it in its own order
+    model: Any  # not a field here, so that each policy has it in its own order
 
     @property
     def rewards(self) -> tuple[float, float]:
@@ -147,33 +146,6 @@ class TangentPolicy(ModelPolicy[TangentState]):
     def frozen(self, state: TangentState) -> TangentState:
         regression = self.model.frozen(state.regression)
         return TangentState(regression=regression, precision=self.precision.frozen(state.precision))
-
-
-class LearnerPolicy(ModelPolicy[State]):
-    """A policy that learns by a model made of several parts, its `learner`."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def learner(self) -> Model[State]:
-        """Return the model."""
-
-    def init(self, blocks: int, features: int, rng: np.random.Generator) -> State:
-        return self.learner.init(blocks, features, rng)
-
-    def predict(self, state: State, contexts: Contexts) -> Indices:
-        """Return f(x; θ̂) for every context."""
-        return self.learner.predict(state, contexts)
-
-    def update_all(self, state: State, batch: Batch) -> None:
-        self.learner.update_all(state, batch)
-
-    def grow(self, state: State, blocks: int, rng: np.random.Generator) -> None:
-        self.learner.grow(state, blocks, rng)
-
-    def frozen(self, state: State) -> State:
-        return self.learner.frozen(state)
 
 
 def _watch_in(state: Any) -> Any:

@@ -16,9 +16,7 @@ from rbmle.engine.network import predict
 from rbmle.models.regression import (
     Regression,
     RegressionState,
-    copy_net,
     in_units_of,
-    no_walk,
     settle,
 )
 from rbmle.policies.base import ModelPolicy
@@ -75,9 +73,7 @@ class NeuralRBMLE(ModelPolicy[RegressionState]):
         return likelihoods, values
 
     def frozen(self, state: RegressionState) -> RegressionState:
-        net, history = copy_net(state.net), state.history.frozen(self.model.memory)
-        watch = state.watch.copy()
-        return RegressionState(net=net, walk=no_walk(net), history=history, watch=watch)
+        return self.model.frozen_with_history(state)
 
 
 def maximise(net: Net, samples: Samples, fit: Fit, potential: int, bias: Bias) -> float:

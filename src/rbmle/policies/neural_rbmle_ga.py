@@ -6,17 +6,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rbmle.core.errors import SettingError
-from rbmle.core.types import Contexts, Indices
-from rbmle.models.arm_ascent import ArmAscent, Biased
-from rbmle.models.blend import Blend, BlendState, LinearPart
+from rbmle.core.types import Batch, Contexts, Indices
+from rbmle.models.arm_ascent import ArmAscent
+from rbmle.models.blend import BlendState, LinearPart
 from rbmle.models.drift import deviation, least_reward
 from rbmle.models.regression import Regression, RegressionState, printed_model
-from rbmle.policies.base import LearnerPolicy as ModelPolicy
+from rbmle.policies.base import ModelPolicy
 from rbmle.policies.schedules import Logarithm, Power, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeuralRBMLEGA(ModelPolicy[Any]):  # the state of a Blend
+class NeuralRBMLEGA(ModelPolicy[Any]):  # its state is a BlendState, or that of the network alone
     """Index ℓ_λ(F_t; θ̃_a) + α(t) ζ(t) f(x_a; θ̃_a), or f(x_a; θ̃_a) alone.
 
     θ̃_a is the output of gradient ascent on ℓ_λ(F_t; θ) + α(t) f(x_a; θ), Eq. (12), from the shared
@@ -69,10 +69,48 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # the state of a Blend
         model = printed_model(objective=objective, warm=warm)
         return NeuralRBMLEGA(model=model, bias=bias, is_scaled=False, is_bounded=False, linear=None)
 
+    def init(self, blocks: int, features: int, rng: np.random.Generator) -> Any:
+        """Return the network at θ₀, and a line that is 0 everywhere.
+
+        There is no line if `linear` is None, or if rewards are learned as they are: f is not their mean then.
+        """
+        regression = self.model.init(blocks, features, rng)
+        if self.linear is None or not self.standardises:
+            return regression
+        return self.linear.start(regression, blocks, features)
+
+    def predict(self, state: Any, contexts: Contexts) -> Indices:
+        if not isinstance(state, BlendState):
+            return self.model.predict(state, contexts)
+        (w1, w2), means, _ = self._line.values(state, contexts)
+        f = w1 * means + w2 * self.model.scores(state.regression, contexts)
+        return self.model.in_rewards(state.regression.watch, f)
+
+    def update_all(self, state: Any, batch: Batch) -> None:
+        if isinstance(state, BlendState):
+            self._line.update_all(state, batch, self.model)
+        else:
+            self.model.update_all(state, batch)
+
+    def grow(self, state: Any, blocks: int, rng: np.random.Generator) -> None:
+        if isinstance(state, BlendState):
+            self._line.grow(state, blocks)
+            self.model.grow(state.regression, blocks, rng)
+        else:
+            self.model.grow(state, blocks, rng)
+
+    def frozen(self, state: Any) -> Any:
+        if not isinstance(state, BlendState):
+            return self.model.frozen_with_history(state)
+        return self._line.frozen(state, self.model.frozen_with_history(state.regression))
+
     @property
-    def learner(self) -> Blend:
-        """The network with the ascent of each arm, and the line beside it."""
-        return Blend(network=Biased(model=self.model, ascent=self.ascent), linear=self.linear)
+    def _line(self) -> LinearPart:
+        if self.linear is None:
+            raise SettingError(
+                "this state has a linear part; give the policy one, as in linear=LinearPart()"
+            )
+        return self.linear
 
     def index(self, state: Any, contexts: Contexts, rng: np.random.Generator) -> Indices:
         """Return the index of each arm's own biased estimator."""
@@ -81,7 +119,7 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # the state of a Blend
         if not isinstance(state, BlendState):
             alpha *= deviation(state.watch) if self.is_scaled else 1.0
             return self._network_index(state, contexts, alpha, 1.0, nowhere)
-        line = self.learner.line
+        line = self._line
         (w1, w2), means, norms = line.values(state, contexts)
         of_line, of_network = alpha * line.bias_factor, alpha
         if self.is_scaled:
@@ -112,7 +150,7 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # the state of a Blend
         # One draw of samples for a round: at a given state the index is a function of the contexts.
         least = self._least(state)
         rules = (alpha, np.uint64(t), worth, least, rest / weight)
-        f, gain = self.learner.network.estimates(state, contexts, *rules)
+        f, gain = self.ascent.estimates(self.model, state, contexts, *rules)
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.
         return weight * (f + gain / scale if by_likelihood else f) + rest
 
