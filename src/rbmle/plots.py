@@ -143,23 +143,20 @@ def plot_explanation(explanation: "Explanation", *, ax: "Axes | None" = None) ->
         Where to draw; a new figure if None.
 
     """
-    ax = _axes(ax)
     arms = explanation.arms[::-1]  # the best on top
-    for place, each in enumerate(arms):
-        estimate = each.index if each.estimate is None else each.estimate
-        ax.barh(place, estimate, 0.5, color=COLOURS[0])
-        ax.barh(place, each.index - estimate, 0.3, left=estimate, color=COLOURS[5])
-        ax.plot(each.index, place, "|", color="black", ms=16, mew=2)
-    keys: list[Any] = [
-        ax.bar(0, 0, color=COLOURS[0]),
-        ax.bar(0, 0, color=COLOURS[5]),
-        *ax.plot([], [], "|", color="black", ms=12, mew=2),
-    ]
-    ax.set_yticks(range(len(arms)), [str(each.arm) for each in arms])
-    ax.set_ylim(-0.6, len(arms) - 0.4)
+    ax = _axes(ax, rows=len(arms))
+    estimates = [arm.index if arm.estimate is None else arm.estimate for arm in arms]
+    bonuses = [arm.index - estimate for arm, estimate in zip(arms, estimates, strict=True)]
+    places = range(len(arms))
+    ax.barh(places, estimates, 0.55, color=COLOURS[0], label="estimate")
+    ax.barh(places, bonuses, 0.55, left=estimates, color=COLOURS[5], label="bonus")
+    for place, arm in enumerate(arms):
+        end = max(arm.index, estimates[place], 0.0)
+        _note(ax, end, place, f"{arm.index:.3g}")
     ax.axvline(0, color="#888888", lw=0.8)
-    _finish(ax, "reward", "")
-    ax.legend(keys, ["estimate", "bonus", "index"], frameon=False)
+    _rows(ax, [str(arm.arm) for arm in arms])
+    _finish(ax, "estimate + bonus = index; the highest index is chosen", "")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
     ax.grid(axis="y", visible=False)
     return ax
 
@@ -224,24 +221,26 @@ def plot_estimates(estimates: Any, *, estimator: str = "snips", ax: "Axes | None
     if not shown:
         known = ", ".join(sorted({one["estimator"] for one in records})) or "none"
         raise SettingError(f"there is no estimate by {estimator!r}; there are estimates by {known}")
-    ax = _axes(ax)
-    shown.sort(key=lambda one: one["value"])
-    for place, one in enumerate(shown):
-        if one["low"] is not None:
-            ends = [one["low"], one["high"]]
-            ax.plot(ends, [place, place], color=COLOURS[0], lw=3, alpha=0.5, solid_capstyle="round")
-        ax.plot(one["value"], place, "o", color=COLOURS[0], ms=7)
-    ax.set_yticks(range(len(shown)), [one["policy"] for one in shown])
-    ax.set_ylim(-0.6, len(shown) - 0.4)
+    ax = _axes(ax, rows=len(shown))
+    shown.sort(key=lambda record: record["value"])
+    for place, record in enumerate(shown):
+        value, low, high = (record[key] for key in ("value", "low", "high"))
+        text = f"{value:.3g}"
+        if low is not None:
+            ax.plot([low, high], [place] * 2, color=COLOURS[0], lw=3, alpha=0.5)
+            text += f" ({low:.3g} to {high:.3g})"
+        ax.plot(value, place, "o", color=COLOURS[0], ms=7)
+        _note(ax, value if high is None else high, place, text)
+    _rows(ax, [record["policy"] for record in shown])
     if hasattr(estimates, "mean"):
         ax.axvline(estimates.mean, color="black", ls=":", lw=1, label="the log")
-    _finish(ax, f"mean reward by {estimator}", "")
+    _finish(ax, f"mean reward, estimated by {estimator}", "")
     ax.grid(axis="y", visible=False)
     return ax
 
 
-def _axes(ax: "Axes | None") -> "Axes":
-    """Return the axes to draw on."""
+def _axes(ax: "Axes | None", *, rows: int = 6) -> "Axes":
+    """Return the axes to draw on; a new figure is as high as its rows need."""
     if ax is not None:
         return ax
     try:
@@ -250,7 +249,19 @@ def _axes(ax: "Axes | None") -> "Axes":
         raise SettingError(
             "plots need matplotlib, which is not installed; run pip install 'rbmle[plots]'"
         ) from None
-    return plt.subplots(layout="constrained")[1]
+    return plt.subplots(figsize=(7.2, 1.2 + 0.45 * min(rows, 40)), layout="constrained")[1]
+
+
+def _rows(ax: "Axes", names: Sequence[str]) -> None:
+    """Name the rows of a picture that has one for each arm or policy."""
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.tick_params(axis="y", length=0)
+
+
+def _note(ax: "Axes", x: float, y: float, text: str) -> None:
+    """Write a text on the right of a point, for which the axes make room."""
+    ax.annotate(text, (x, y), (8, 0), textcoords="offset points", va="center", size=9)
 
 
 def _runs(name: str, values: Series) -> Float[np.ndarray, "runs rounds"]:
