@@ -43,7 +43,7 @@ myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_class_signature = "separated"
+autoclass_content = "both"
 autodoc_mock_imports = ["ray", "vowpalwabbit", "mabwiser", "psycopg"]
 napoleon_numpy_docstring = True
 

@@ -85,6 +85,8 @@ def _names(option: Any) -> str:
 
 
 def _default(option: Any) -> str:
+    if isinstance(option.show_default, str):
+        return option.show_default
     value = option.default
     if value is None or value == "" or callable(value) or (option.is_flag and not value):
         return "required" if option.required else ""
@@ -161,7 +163,7 @@ def http_api() -> str:
             parts.append(call.get("summary", "") + ".")
             body = call.get("requestBody")
             if body:
-                parts.append("Body:")
+                parts.append("**Body**")
                 parts.append(_schema(_content(body), schemas))
             rows = []
             for status, answer in call["responses"].items():
@@ -169,7 +171,7 @@ def http_api() -> str:
             parts.append(table(("Status", "Meaning"), rows))
             good = next((a for s, a in call["responses"].items() if s.startswith("2")), {})
             if good.get("content"):
-                parts.append("Answer:")
+                parts.append("**Answer**")
                 parts.append(_schema(_content(good), schemas))
     parts.append("## Parts of bodies and answers")
     parts += [_part(name, schemas) for name in _parts(document["paths"], schemas)]
@@ -207,7 +209,7 @@ def _schema(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
             stop = "." if about and not about.endswith(".") else ""
             about += f"{stop} Default: `{json.dumps(kind['default'])}`."
         rows.append((f"`{name}`", _type(kind), "yes" if name in required else "", cell(about)))
-    return table(("Field", "Type", "Required", ""), rows)
+    return table(("Field", "Type", "Required", "Description"), rows)
 
 
 def _type(kind: dict[str, Any]) -> str:

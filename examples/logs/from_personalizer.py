@@ -71,10 +71,10 @@ log, data = Path(folder.name) / "export.dsjson", Path(folder.name) / "rbmle-data
 write_export(log, 2_000)
 
 # %%
-# What would have been earned?
-# ----------------------------
-# Of each event the log has the probability of the video that was shown. An interval needs to know how
-# small the others may have been: ``floor`` is the smallest.
+# What would other policies have earned?
+# --------------------------------------
+# The log has only the probability of the video that was shown. An interval also needs to know how small the
+# other probabilities may have been: ``floor`` is the smallest.
 candidates = {"at random": "uniform", "a bandit": "lin-ucb"}
 found = evaluate(log, candidates, estimators="snips,dr", floor=0.2)
 ax = plot_estimates(found, estimator="dr")
@@ -82,14 +82,14 @@ ax.set_xlabel("reward of an event")
 plt.show()
 
 # %%
-# A bandit that learns along the log earns clearly more than Personalizer did there, which is the dotted
-# line: the log is worth learning from.
+# The dotted line is what Personalizer earned. A bandit that learns while it goes through the log earns clearly
+# more, so the log is worth learning from.
 
 # %%
 # Import, serve, ask
 # ------------------
-# Two commands: ``rbmle log import`` and ``rbmle serve``. What follows is a client, with the paths and the
-# header that it used for Personalizer.
+# Two commands do it: ``rbmle log import`` and ``rbmle serve``. The client below uses the same paths and the
+# same header as it did for Personalizer.
 subprocess.run([*RBMLE, "log", "import", str(log), "--data", str(data)], check=True)
 with socket.create_server(("127.0.0.1", 0)) as free:
     address = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -101,7 +101,7 @@ service = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
 def wait_until_learned(events: int) -> None:
     """Wait until the service has learned the log. It would answer sooner, but evenly."""
     status = Request(f"{address}/v1/status", headers={"Authorization": f"Bearer {KEY}"})
-    for _ in range(1_200):
+    for _ in range(6_000):  # a busy machine that has to compile kernels takes minutes
         try:
             with urlopen(status, timeout=5) as reply:
                 if json.loads(reply.read())["observations"] >= events:
@@ -109,7 +109,7 @@ def wait_until_learned(events: int) -> None:
         except (URLError, OSError):
             pass
         time.sleep(0.1)
-    raise TimeoutError("the service did not learn the log within two minutes")
+    raise TimeoutError("the service did not learn the log within ten minutes")
 
 
 def call(path: str, body: dict[str, Any]) -> Any:
@@ -150,5 +150,5 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# Each group is mostly shown a video of its own kind. The other bars are the service's exploration: it goes on
-# to learn.
+# Each group is mostly shown a video of its own kind. The other bars are the service's exploration, which lets
+# it continue to learn.
