@@ -235,6 +235,7 @@ def _draw_dot_panel(axes: Any, panel: DotPanel, has_names: bool) -> None:
     axes.set_xlabel(panel.label, fontsize=9)
     axes.set_xlim(panel.lowest, panel.highest)
     axes.locator_params(axis="x", nbins=5)
+    _group_thousands(axes.xaxis)
     axes.grid(axis="x", alpha=0.3)
     axes.grid(axis="y", alpha=0.15)
     axes.set_axisbelow(True)
@@ -309,6 +310,11 @@ def _add_legend(figure: Any, lines: Sequence[Any]) -> None:
         legend.remove()
 
 
+def _group_thousands(axis: Any) -> None:
+    """Write the numbers of an axis as the text does: 15,000, and 0.5 where steps are smaller than 1."""
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
 def _add_note(figure: Any, note: str) -> None:
     """Put a line of text above all panels."""
     figure.suptitle(note, x=0.01, ha="left", fontsize=9, color="#444444")
@@ -330,6 +336,8 @@ def _style_frame(axes: Any, title: str) -> None:
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.locator_params(axis="x", nbins=5)
+    _group_thousands(axes.xaxis)
+    _group_thousands(axes.yaxis)
     axes.grid(alpha=0.3)
 
 
@@ -399,6 +407,8 @@ def line_panels(
     handles: dict[str, Any] = {}
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
         handles = _draw_panel(axes, panel, f"({chr(ord('a') + place)}) {panel.title}") | handles
+        if place % columns and panel.y_label == panels[place - 1].y_label:
+            axes.set_ylabel("")  # the panel on the left says it
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     figure.legend(

@@ -238,7 +238,7 @@ def _picture(summary: Summary) -> str:
 
 def _lead(summary: Summary) -> str:
     if not summary.cells:
-        return "Nothing was played."
+        return "The folder has no runs."
     datasets = len({problem.dataset for problem in summary.problems})
     seeds = _span(len(set(cell.seeds)) for cell in summary.cells)
     rounds = _span(problem.horizon for problem in summary.problems)
@@ -261,18 +261,24 @@ def _notices(summary: Summary, published: PaperResults | None) -> Iterable[str]:
         ]
         if shorter:
             yield (
-                f"Played for fewer rounds than in the {published.source}, and so not compared with it: "
+                f"Problems that ran for fewer rounds than in the {published.source} are not compared with it: "
                 f"{', '.join(shorter)}."
             )
 
 
 def _comparisons(summary: Summary, published: PaperResults | None) -> Iterable[str]:
     """Yield comparisons: with published numbers where there are some, and with each other elsewhere."""
-    claimed = [p for p in summary.problems if published is not None and published.has(p)]
+    claimed = [
+        problem
+        for problem in summary.problems
+        if published is not None
+        and published.has(problem)
+        and summary.variants(problem, published.policy)
+    ]
     others = [p for p in summary.problems if p not in claimed]
     if others:
         yield section("Which policy is best where", listing(standings(summary, others)))
-    if published is not None:
+    if published is not None and claimed:
         yield section("Where we lose", _losses(summary, published, claimed))
 
 
@@ -293,8 +299,8 @@ def _losses(summary: Summary, published: PaperResults, problems: Sequence[Proble
 
 def _charts(summary: Summary) -> str:
     hint = (
-        "<p>Mean over seeds; the best three policies have a band of one standard deviation. Point at a "
-        "line to see its band, at a round to read the regrets there. Click a policy in a legend to hide "
+        "<p>Mean over seeds; the best three policies have a band of one standard deviation. Hover over a "
+        "line to see its band, or over a round to read all regrets. Click a policy in a legend to hide "
         "it in all charts, or to show it again.</p>"
         '<p><button type="button" id="bands" aria-pressed="false">Bands of all policies</button></p>'
         "<noscript><p>Curves need JavaScript; the tables above hold the final regrets.</p></noscript>"
