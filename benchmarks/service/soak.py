@@ -152,13 +152,16 @@ async def _event(
     begun = time.perf_counter()
     while True:
         is_new = not free
-        streams = await asyncio.open_connection("127.0.0.1", port) if is_new else free.pop()
         try:
+            streams = await asyncio.open_connection("127.0.0.1", port) if is_new else free.pop()
             status, answer = await ask(streams, request)
             break
-        except (OSError, EOFError):  # the service closes connections that are idle for long
+        except (
+            OSError,
+            EOFError,
+        ) as error:  # the service closes connections that are idle for long
             if is_new:
-                soak.errors.append("a connection that was just opened was closed")
+                soak.errors.append(f"a new connection failed: {type(error).__name__} {error}")
                 return
     soak.latencies.append(time.perf_counter() - begun)
     if status == b"201":
