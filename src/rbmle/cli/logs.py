@@ -220,7 +220,9 @@ def salvage_log(
         print_line(
             f"Kept: the records 1 to {salvaged.kept:,}, until {until}; they are in {out}.", console
         )
-        if salvaged.lost is None:
+        if salvaged.lost == 0:
+            print_line("Lost: nothing.", console)
+        elif salvaged.lost is None:
             print_line("Lost: all after that; how many there were cannot be read.", console)
         else:
             after = (

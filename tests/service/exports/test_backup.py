@@ -220,26 +220,47 @@ def test_a_damaged_log_is_not_backed_up_but_salvaged(data: Path, tmp_path: Path)
         busy(service, 2)
 
 
+def destroy_page(data: Path, tree: str) -> None:
+    """Overwrite a page in the middle of a table or an index with zeros."""
+    with closing(apsw.Connection(address(data))) as connection:
+        connection.pragma("journal_mode", "delete")
+        page_size = int(str(connection.pragma("page_size")))
+        query = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path"
+        pages = [int(str(page)) for (page,) in connection.execute(query, (tree,))]
+    content = bytearray((data / LOG_FILE).read_bytes())
+    begin = (pages[len(pages) // 2] - 1) * page_size
+    content[begin : begin + page_size] = bytes(page_size)
+    (data / LOG_FILE).write_bytes(content)
+
+
 def test_what_stands_before_a_page_that_cannot_be_read_is_salvaged(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running(small_start(data)) as service:
         busy(service, 150)
         learned(service)
     rows = rows_of(address(data))
-    with closing(apsw.Connection(address(data))) as connection:
-        connection.pragma("journal_mode", "delete")
-        page_size = int(str(connection.pragma("page_size")))
-        query = "SELECT pageno FROM dbstat WHERE name = 'log' AND pagetype = 'leaf' ORDER BY path"
-        pages = [int(str(page)) for (page,) in connection.execute(query)]
-    content = bytearray((data / LOG_FILE).read_bytes())
-    begin = (pages[len(pages) // 2] - 1) * page_size
-    content[begin : begin + page_size] = bytes(page_size)
-    (data / LOG_FILE).write_bytes(content)
+    destroy_page(data, "log")
     with closing(open_log(address(data), is_read_only=True)) as log:
         found = salvage(log, data, tmp_path / "saved")
     assert len(rows) // 3 < found.kept < len(rows)
     assert found.lost == len(rows) - found.kept
     assert rows_of(address(tmp_path / "saved")) == rows[: found.kept]
+
+
+def test_a_log_with_a_damaged_index_is_salvaged_whole(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running(small_start(data)) as service:
+        busy(service, 150)
+    rows = rows_of(address(data))
+    destroy_page(data, "log_event")
+    arguments = ["log", "salvage", "--data", str(data), "--out", str(tmp_path / "saved")]
+    told = CliRunner().invoke(app, arguments)
+    assert told.exit_code == 0, told.output
+    assert f"Kept: the records 1 to {len(rows)}" in told.stdout
+    assert "Lost: nothing." in told.stdout
+    assert rows_of(address(tmp_path / "saved")) == rows
+    with closing(open_log(address(tmp_path / "saved"), is_read_only=True)) as log:
+        assert log.verify() == []
 
 
 def test_a_sound_log_needs_no_salvage(data: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copyfile, rmtree
 from typing import IO
@@ -370,7 +370,7 @@ class Salvaged:
 
     kept: int  # records, from the first on
     kept_until: int | None  # the time of the last of them, in milliseconds; None: there is none
-    problem: str  # of the first record that is lost; empty: the log is sound
+    problem: str  # of the first record that is lost, or of an index; empty: the log is sound
     last: int | None  # the number of the last record of the log; None: it cannot be read
     sound: int | None  # records that can be read but are lost, as they follow a damaged one
 
@@ -416,7 +416,8 @@ class _SoundRows:
 def salvage(log: Log, data: Path | None, out: Path, step: Step = ignore_step) -> Salvaged:
     """Make a folder with the records before the first damaged one, the keys, and checkpoints of these records.
 
-    The folder appears whole or not at all, and not if the log is sound. The damaged log stays as it is.
+    The folder appears whole or not at all, and not if the log is sound. The damaged log stays as it is. Where
+    only an index is damaged, every record is kept, with a new index.
     """
     if out.exists():
         raise SettingError(f"{out} exists; give the name of a new folder")
@@ -426,6 +427,8 @@ def salvage(log: Log, data: Path | None, out: Path, step: Step = ignore_step) ->
     making.mkdir(parents=True, mode=0o700)
     try:
         salvaged = _copy_log(log, making / LOG_FILE, step)
+        if not salvaged.problem:
+            salvaged = replace(salvaged, problem=next(iter(log.verify()), ""))
         if salvaged.problem and salvaged.kept:
             _copy_files(data, making, salvaged.kept)
             making.rename(out)
