@@ -165,8 +165,9 @@ async def endure(
             if visitors:
                 await ledger.reaches(ledger.size + LOAD)
             events = [f"probe {number}/{i}" for i in range(probes)]
-            episode += await _break(service, break_disk, probe, _writes(events))
-            for event in events:
+            outcome, tried = await _break(service, break_disk, probe, events)
+            episode += outcome
+            for event in (*tried, *events):
                 await probe.rank(_rank(event))
                 await probe.reward(event, 1.0)
         site.is_over = True
@@ -187,15 +188,21 @@ def _writes(events: list[str]) -> list[Request]:
 
 
 async def _break(
-    service: Running, break_disk: Break, probe: Visitor, requests: list[Request]
-) -> Episode:
-    """Break the disk and repair it; assert that reads work, and return the outcome of writes."""
+    service: Running, break_disk: Break, probe: Visitor, events: list[str]
+) -> tuple[Episode, list[str]]:
+    """Break the disk and repair it; assert that reads work.
+
+    Return the outcome of writes, and the events that were tried until the first refusal. Each try is a new
+    event: SQLite's write-ahead log may have room for some more, and no event is written twice.
+    """
+    tried: list[str] = []
+    answers: list[tuple[Answer, float]] = []
     with break_disk(service):
         async with asyncio.timeout(NOTICE_SECONDS):
-            answers = [await _timed(probe, requests[0])]
-            while answers[-1][0].status != 503:
-                answers = [await _timed(probe, requests[0])]
-        answers += [await _timed(probe, request) for request in requests]
+            while not answers or answers[-1][0].status != 503:
+                tried.append(f"{events[0]}, try {len(tried)}")
+                answers = [await _timed(probe, _rank(tried[-1]))]
+        answers += [await _timed(probe, request) for request in _writes(events)]
         async with asyncio.timeout(NOTICE_SECONDS):
             while (await ask_once(service.port, "/readyz")).status != 503:
                 await asyncio.sleep(0.05)
@@ -204,12 +211,13 @@ async def _break(
     repaired = time.monotonic()
     async with asyncio.timeout(RECOVER_SECONDS):
         await service.ready()
-    return Episode(
+    episode = Episode(
         asked=len(answers),
         refused=sum(answer.status == 503 for answer, _ in answers),
         slowest=max(seconds for answer, seconds in answers if answer.status == 503),
         recovered=time.monotonic() - repaired,
     )
+    return episode, tried
 
 
 async def _timed(probe: Visitor, request: Request) -> tuple[Answer, float]:
