@@ -31,6 +31,8 @@ SAMPLE_SECONDS = 1.0
 ROWS = 20  # of the table
 LEVEL_SHARE = 0.2  # of the time after the warm-up, over which a level is a median
 LONGEST_START = 180.0  # seconds
+LONGEST_ANSWER = 30.0  # seconds
+CONNECTIONS = 256  # open at once; an overloaded service gets events later, and not more connections
 ROLES = {"learn": "learner", "front": "front end"}  # by the command of a supervised process
 
 
@@ -116,7 +118,7 @@ async def _drive(pid: int, port: int, rate: float, seconds: float) -> Soak:
     await _ready(port)
     soak, free = Soak(), deque[Streams]()
     requests = itertools.cycle(Traffic(bodies=2_000).requests(0))
-    rng, begun = random.Random(0), time.perf_counter()
+    rng, gate, begun = random.Random(0), asyncio.Semaphore(CONNECTIONS), time.perf_counter()
     sampler = asyncio.create_task(_sample(soak, pid, begun))
     async with asyncio.TaskGroup() as group:
         for number in itertools.count():
@@ -124,8 +126,10 @@ async def _drive(pid: int, port: int, rate: float, seconds: float) -> Soak:
             if at > begun + seconds:
                 break
             await asyncio.sleep(max(0.0, at - time.perf_counter()))
+            await gate.acquire()
             soak.late += time.perf_counter() > at + 1.0
-            group.create_task(_event(soak, port, next(requests), rng.random() < 0.3, free))
+            event = _event(soak, port, next(requests), rng.random() < 0.3, free)
+            group.create_task(event).add_done_callback(lambda _: gate.release())
     sampler.cancel()
     with suppress(asyncio.CancelledError):
         await sampler
@@ -153,8 +157,9 @@ async def _event(
     while True:
         is_new = not free
         try:
-            streams = await asyncio.open_connection("127.0.0.1", port) if is_new else free.pop()
-            status, answer = await ask(streams, request)
+            async with asyncio.timeout(LONGEST_ANSWER):
+                streams = await asyncio.open_connection("127.0.0.1", port) if is_new else free.pop()
+                status, answer = await ask(streams, request)
             break
         except (
             OSError,
@@ -167,7 +172,8 @@ async def _event(
     if status == b"201":
         path = f"/personalizer/v1.0/events/{msgspec.json.decode(answer)['eventId']}/reward"
         try:
-            status, answer = await ask(streams, post(path, b'{"value": %d}' % is_good))
+            async with asyncio.timeout(LONGEST_ANSWER):
+                status, answer = await ask(streams, post(path, b'{"value": %d}' % is_good))
         except (OSError, EOFError):
             soak.errors.append("a connection was closed before the reward was answered")
             return
