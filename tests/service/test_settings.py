@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -179,3 +180,19 @@ def test_a_retention_that_has_no_effect_is_told() -> None:
     (notice,) = ServiceConfiguration(log_retention_days=30).notices
     assert (notice.code, notice.level) == ("log-retention", "warning")
     assert "log_retention_days is 30, but this rbmle keeps the log" in notice.text
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("default_reward", -0.5),
+        ("settle", "on-reward"),
+        ("reward_aggregation", "sum"),
+        ("highest_reward", 0.0),
+    ],
+)
+def test_conservative_mode_refuses_what_would_break_its_promise(field: str, value: Any) -> None:
+    ServiceConfiguration.from_json({field: value})
+    with pytest.raises(ConfigurationError, match="conservative mode cannot work") as raised:
+        ServiceConfiguration.from_json({field: value, "conservative": 0.1})
+    assert raised.value.field == field

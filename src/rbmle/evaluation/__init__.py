@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rbmle.evaluation.conservative import ConservativeBandit as ConservativeBandit
     from rbmle.evaluation.evaluation import evaluate as evaluate
     from rbmle.evaluation.evaluation import warm_start as warm_start
     from rbmle.evaluation.logs import TableLog as TableLog
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rbmle.evaluation.sequences import ValueSequence as ValueSequence
 
 _NAMES = {
+    "conservative": "ConservativeBandit",
     "evaluation": "evaluate warm_start",
     "logs": "TableLog from_bandit_feedback open_log to_bandit_feedback write_log",
     "results": "Estimate Evaluation EvaluationWarning LogFileError",

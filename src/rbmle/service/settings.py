@@ -411,6 +411,38 @@ class ServiceConfiguration:
     auto_optimization_start_date: Annotated[
         datetime | None, Setting(_optional(DATE), _NO_EFFECT)
     ] = None
+    conservative: Annotated[
+        float,
+        Setting(
+            NUMBER,
+            "α: mean rewards sum to at least (1 − α) of what the baseline action would have earned, at all "
+            "times; while there is no room for the policy, the baseline is shown. 0: off.",
+            low=0,
+            high=0.9,
+        ),
+    ] = 0.0
+    conservative_error: Annotated[
+        float,
+        Setting(
+            NUMBER,
+            "δ: the probability with which conservative mode may fail.",
+            low=1e-9,
+            high=0.5,
+        ),
+    ] = 0.05
+    lowest_reward: Annotated[
+        float,
+        Setting(
+            NUMBER,
+            "The smallest reward there can be, from which conservative mode measures all; while that is on, "
+            "smaller ones are refused.",
+            low=-1,
+            high=1,
+        ),
+    ] = 0.0
+    highest_reward: Annotated[
+        float, Setting(NUMBER, "The largest reward there can be, likewise.", low=-1, high=1)
+    ] = 1.0
     holdout: Annotated[
         float,
         Setting(
@@ -452,6 +484,35 @@ class ServiceConfiguration:
                 f"the model retrain days are {retrained}; they must be from 0 to the log retention of {kept} "
                 "days",
             )
+
+        if self.conservative:
+            self._check_conservative()
+
+    def _check_conservative(self) -> None:
+        """Raise ConfigurationError for settings with which the promise could not be kept."""
+        low, high = self.lowest_reward, self.highest_reward
+        for name, is_wrong, message in (
+            ("highest_reward", high <= low, f"it is {high:g}; it must be above {low:g}"),
+            (
+                "default_reward",
+                not low <= self.default_reward <= high,
+                f"it is {self.default_reward:g}; it must be from {low:g} to {high:g}",
+            ),
+            (
+                "settle",
+                self.settle is Settle.ON_REWARD,
+                "events with a reward are settled before those without; use deadline or delayed",
+            ),
+            (
+                "reward_aggregation",
+                self.reward_aggregation is Aggregation.SUM,
+                "sums of rewards have no bound; use earliest",
+            ),
+        ):
+            if is_wrong:
+                raise ConfigurationError(
+                    name, f"conservative mode cannot work with this {_words(name)}: {message}"
+                )
 
     @property
     def wait_milliseconds(self) -> int:

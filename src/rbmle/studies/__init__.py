@@ -1,6 +1,6 @@
 """The tables and figures of the paper, and studies of our own."""
 
-from rbmle.studies import classical, pessimism, riverswim, section_3, timing
+from rbmle.studies import classical, conservative, pessimism, riverswim, section_3, timing
 from rbmle.studies.bakeoff import BAKEOFF
 from rbmle.studies.base import PAPER, Measurement, Plan, Study, Tuned
 from rbmle.studies.everyday import EVERYDAY_DEVELOPMENT, EVERYDAY_REPORTED
@@ -12,7 +12,7 @@ STUDIES = {
 }
 MEASURED = {
     study.NAME: Measurement(title=study.TITLE, write=study.write_table)
-    for study in (timing, section_3, riverswim, classical, pessimism)
+    for study in (timing, section_3, riverswim, classical, pessimism, conservative)
 }
 
 __all__ = ["MEASURED", "PAPER", "STUDIES", "Measurement", "Plan", "Study", "Tuned"]

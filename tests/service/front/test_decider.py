@@ -11,18 +11,33 @@ from scipy.stats import chisquare
 
 from rbmle.core.errors import FeatureError
 from rbmle.service.api import native
-from rbmle.service.front.decider import ConflictError, InFlightError, content_digest_of
-from rbmle.service.front.requests import Action, ActivateRequest, RankRequest, RewardRequest, Slot
+from rbmle.service.front.decider import (
+    ConflictError,
+    Decider,
+    InFlightError,
+    content_digest_of,
+)
+from rbmle.service.front.requests import (
+    Action,
+    ActivateRequest,
+    RankedAction,
+    RankRequest,
+    RequestError,
+    RewardRequest,
+    Slot,
+)
 from rbmle.service.log.base import DuplicateRequest
 from rbmle.service.log.records import (
     CELLS,
     NO_FEATURES,
     Assignment,
     Decided,
+    GuardRule,
     decode_record,
     pack_features,
 )
-from rbmle.service.settings import HoldoutPlay, LearningMode, ServiceConfiguration
+from rbmle.service.settings import HoldoutPlay, LearningMode, ServiceConfiguration, Settle
+from rbmle.service.statistics.guarding import Grant
 from tests.services import (
     PATIENCE,
     Service,
@@ -296,3 +311,43 @@ def test_the_holdout_has_its_share_and_grows_without_letting_anyone_go() -> None
     assert [len(units) / 20_000 for units in held] == pytest.approx(shares, abs=0.008)
     cells = [Assignment.of(f"user-{n}", 0.1, "baseline").cell for n in held[1]]
     assert chisquare(np.bincount(cells, minlength=CELLS)).pvalue > 1e-4
+
+
+def test_conservative_mode_shows_the_baseline_until_there_is_a_grant(service: Service) -> None:
+    before = service.decider.configuration
+    careful = replace(before, settle=Settle.DEADLINE, conservative=0.1)
+    configure(service, careful)
+    rule = GuardRule(tolerance=0.1, error=0.05, low=0.0, high=1.0)
+    try:
+        for number in range(5):
+            answer = rank(service, offer("a", "b", "c", event=f"careful-{number}"))
+            assert answer.ranking[0] == RankedAction("a", 1.0)
+            guarded = decision(service, f"careful-{number}").guarded
+            assert guarded is not None
+            assert (guarded.rule, guarded.share) == (rule, 1.0)
+        with pytest.raises(RequestError, match="from 0 to 1"):
+            service.check_reward(RewardRequest(event="careful-0", values={"": -0.5}))
+        published = service.published
+        assert published is not None
+        grant = Grant(rule=rule, plays=[80, 80, 0], fronts={})
+        granted = replace(published, configuration=careful, grant=grant)
+        decider = Decider(service.log, service.writer, lambda: granted, lambda: False)
+        drafts = [
+            decider.draft([(offer("a", "b", "c", event=f"g{n}"), None, b"")])[0] for n in range(60)
+        ]
+        records = [msgspec.json.decode(draft.row.payload, type=Decided) for draft in drafts]
+        costly = [r for r in records if r.guarded and r.guarded.is_costly(r.plays[0])]
+        assert len(costly) == 10  # an eighth of the grant
+        assert [r.guarded.number for r in costly if r.guarded] == list(range(1, 11))
+        for record in costly:
+            play = record.plays[0]
+            assert sum(play.probabilities) == pytest.approx(1)
+            assert play.probabilities[0] >= 0.25
+            assert record.guarded is not None
+            assert play.chosen in (0, record.guarded.proposed)
+        assert records[-1].plays[0].probabilities == [1.0, 0.0, 0.0]
+        slots = (Slot(id="one", baseline="b"), Slot(id="two", baseline="a"))
+        (page,) = decider.draft([(offer("a", "b", event="page", slots=slots), None, b"")])
+        assert [slot.chosen for slot in page.answer.slots] == ["b", "a"]
+    finally:
+        configure(service, before)

@@ -19,6 +19,7 @@ from rbmle.service.log.publications import REPORT
 from rbmle.service.model.report import Report, losing_notices
 from rbmle.service.notices import Notice
 from rbmle.service.settings import ServiceConfiguration
+from rbmle.service.statistics.guarding import GuardReport
 from rbmle.service.statistics.lift_intervals import HoldoutLift, Lift, WindowLift
 from tests.services import Service, learned, offer, rank, reward, running, small_start, wait_until
 
@@ -128,6 +129,20 @@ def test_the_lift_over_the_holdout_is_a_metric(service: Service) -> None:
     assert (found["rbmle_holdout_lift|low"], found["rbmle_holdout_lift|high"]) == (0.01, 0.09)
     assert found["rbmle_holdout_plays|policy"] == 900
     assert found["rbmle_holdout_reward|holdout"] == 0.3
+
+
+def test_the_room_of_conservative_mode_is_a_metric(service: Service) -> None:
+    service.learner.stop()
+    service._thread.join()
+    guard = GuardReport(plays=500, surplus=20.0, low=6.0, pending=1.6, share=0.5)
+    report = Report(time=0, guard=guard)
+    service.learner.publications.put(REPORT, msgspec.msgpack.encode(report))
+    wait_until(lambda: service.report.guard is not None)
+    found = figures(Metrics(service))
+    assert found["rbmle_guard_surplus|value"] == 20.0
+    assert found["rbmle_guard_surplus|low"] == 6.0
+    assert found["rbmle_guard_surplus|pending"] == 1.6
+    assert found["rbmle_guard_baseline_share"] == 0.5
 
 
 def test_any_worker_reads_the_sum_of_all() -> None:

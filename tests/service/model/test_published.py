@@ -13,10 +13,11 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.saving import parts_of
 from rbmle.features import Hashing
 from rbmle.policies.registry import policy_with
-from rbmle.service.log.records import NO_FEATURES, OfferedAction, pack_features
+from rbmle.service.log.records import NO_FEATURES, GuardRule, OfferedAction, pack_features
 from rbmle.service.model.published import PublicationReader, Published, encode
 from rbmle.service.model.settings import ModelSettings, offer_of
 from rbmle.service.settings import ServiceConfiguration
+from rbmle.service.statistics.guarding import Grant
 from tests.services import SMALL
 
 POLICIES = ["neural-rbmle-pc", "neural-rbmle-ga", "neural-ts", "lin-ucb", "uniform"]
@@ -50,6 +51,16 @@ def test_a_published_model_is_the_learner_s_bit_for_bit(policy: str, rounds: int
     assert {name: array.tobytes() for name, array in same_arrays.items()} == {
         name: array.tobytes() for name, array in arrays.items()
     }
+
+
+def test_a_grant_of_conservative_mode_is_published_too() -> None:
+    model = ModelSettings(policy=policy_with("uniform", ""), featuriser=Hashing(bits=6))
+    rule = GuardRule(tolerance=0.1, error=0.05, low=-1.0, high=1.0)
+    grant = Grant(rule=rule, plays=[9, 8, 7], fronts={"f": 3})
+    published = Published(model=model, bandit=model.start().snapshot(), grant=grant)
+    decoded = PublicationReader().decode(encode(published, "a log"), "a log")
+    assert decoded is not None
+    assert decoded.grant == grant
 
 
 def test_what_another_log_published_is_not_taken() -> None:

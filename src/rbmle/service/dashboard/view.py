@@ -315,6 +315,14 @@ def _learning_rows(overview: Overview) -> TableRows:
         ("Model age", words.duration(overview.model_age_seconds)),
         ("Backlog", words.count_of(overview.status.backlog, "record")),
     )
+    if (guard := overview.report.guard) is not None and overview.configuration.conservative:
+        shown = (
+            "the baseline"
+            if guard.share == 1
+            else f"the policy, and {guard.share:.0%} the baseline"
+        )
+        note = f"surplus {words.number(guard.surplus)}, surely above {words.number(guard.low)}"
+        rows.append([TableCell(text="Never below the baseline"), TableCell(text=shown, note=note)])
     if overview.report.resets:
         times = overview.report.reset_times
         last = f"last on {words.clock(times[-1])}" if times else ""

@@ -41,6 +41,8 @@ from rbmle.service.log.records import (
     Decided,
     EvaluationAsked,
     EvaluationDeleted,
+    Guarded,
+    GuardRule,
     OfferedAction,
     Play,
     Record,
@@ -88,6 +90,8 @@ class Decider:
         self._writer = writer
         self._published = published
         self._make_id = _id_source()
+        self._front = uuid.uuid4().hex[:12]  # this front end, in conservative mode
+        self._costly = 0  # plays in which something else than the baseline was proposed
 
     @property
     def configuration(self) -> ServiceConfiguration:
@@ -104,15 +108,67 @@ class Decider:
         ranks = [request for request, _, _ in requests]
         assignments = assign_units(events, ranks, published.configuration)
         plays = choose_plays(events, ranks, published, assignments)
+        guarded = self._guard(events, ranks, plays, assignments, published)
         for event, request in zip(events, ranks, strict=True):
             if request.slots:
                 self.slots.remember(event, [slot.id for slot in request.slots])
         return [
-            _draft(event, request, chosen, digest_of(body), published, assignment)
-            for event, (request, _, body), chosen, assignment in zip(
-                events, requests, plays, assignments, strict=True
+            _draft(event, request, chosen, digest_of(body), published, assignment, guard)
+            for event, (request, _, body), chosen, assignment, guard in zip(
+                events, requests, plays, assignments, guarded, strict=True
             )
         ]
+
+    def _guard(
+        self,
+        events: Sequence[str],
+        requests: Sequence[RankRequest],
+        plays: list[list[Play]],
+        assignments: Sequence[Assignment | None],
+        published: Published,
+    ) -> Sequence[Guarded | None]:
+        """Keep plays within the grant of conservative mode, and return how each event was decided.
+
+        Events with slots, or that may not be shown, get their baselines.
+        """
+        configuration = published.configuration
+        if not configuration.conservative or configuration.learning_mode is not LearningMode.ONLINE:
+            return [None] * len(requests)
+        rule = GuardRule(
+            tolerance=configuration.conservative,
+            error=configuration.conservative_error,
+            low=configuration.lowest_reward,
+            high=configuration.highest_reward,
+        )
+        grant = published.grant
+        if grant is not None and grant.rule != rule:
+            grant = None
+        seed, guarded = published.bandit.seed, list[Guarded | None]()
+        for place, (event, request) in enumerate(zip(events, requests, strict=True)):
+            assignment = assignments[place]
+            if assignment is not None and assignment.is_held:
+                guarded.append(None)
+                continue
+            if request.slots or request.deferred:
+                plays[place] = _play_held(event, request, _BASELINE, seed)
+                guarded.append(Guarded(rule=rule, front=self._front, number=self._costly))
+                continue
+            (proposal,) = plays[place]
+            share = 1.0 if grant is None else grant.share(self._front, self._costly)
+            guard = Guarded(
+                rule=rule,
+                front=self._front,
+                number=self._costly,
+                share=share,
+                proposed=proposal.chosen,
+            )
+            if guard.is_costly(proposal):
+                self._costly += 1
+                guard = msgspec.structs.replace(guard, number=self._costly)
+            coin = uniform(seed, Purpose.CHOOSE, f"{event}/baseline")
+            plays[place] = [_mix(proposal, share, is_baseline=coin < share)]
+            guarded.append(guard)
+        return guarded
 
     def repeat(self, event: str, request: RankRequest, body: bytes) -> RankAnswer:
         """Return the stored answer of an event; raise ConflictError if it was for a different request."""
@@ -222,6 +278,18 @@ class EventSlots:
                 decided = msgspec.json.decode(stored.row.payload, type=Decided)
                 return tuple(play.slot for play in decided.plays if play.slot != ONLY_SLOT)
         return None
+
+
+_BASELINE = Assignment(share=1.0, unit="", is_held=True)
+
+
+def _mix(proposal: Play, share: float, *, is_baseline: bool) -> Play:
+    """Return a play in which the baseline has a share whatever the policy proposes; probabilities are exact."""
+    place = proposal.eligible.index(proposal.baseline)
+    probabilities = [(1 - share) * chance for chance in proposal.probabilities]
+    probabilities[place] += share
+    chosen = proposal.baseline if is_baseline else proposal.chosen
+    return msgspec.structs.replace(proposal, probabilities=probabilities, chosen=chosen)
 
 
 def assign_units(
@@ -483,6 +551,7 @@ def _draft(
     digest: str,
     published: Published,
     assignment: Assignment | None = None,
+    guarded: Guarded | None = None,
 ) -> Draft:
     decided = Decided(
         context=request.context,
@@ -493,6 +562,7 @@ def _draft(
         deferred=request.deferred,
         mode=published.configuration.learning_mode.value,
         assignment=assignment,
+        guarded=guarded,
     )
     return Draft(answer_of(event, decided), _row(event, f"rank:{event}", decided))
 

@@ -229,8 +229,17 @@ class FrontEnd:
         """Raise RequestError for a reward that the policy cannot learn from."""
         if self._settings.model is None:
             return
-        policy = self._settings.model.policy
+        policy, configuration = self._settings.model.policy, self._settings.configuration
         low, high = reward_range(policy)
+        if configuration is not None and configuration.conservative:
+            lowest, highest = configuration.lowest_reward, configuration.highest_reward
+            for slot, value in request.values.items():
+                if not lowest <= value <= highest:
+                    raise RequestError(
+                        ("values", slot),
+                        f"the reward is {value}; it must be from {lowest:g} to {highest:g}, as "
+                        "lowest_reward and highest_reward say, while conservative mode is on",
+                    )
         for slot, value in request.values.items():
             if not low <= value <= high:
                 raise RequestError(

@@ -33,6 +33,7 @@ from prometheus_client.registry import Collector
 from rbmle.service.front.front_end import FrontEnd
 from rbmle.service.log.clock import clock
 from rbmle.service.log.writer import EDGES, Histogram, Timings
+from rbmle.service.statistics.guarding import GuardReport
 from rbmle.service.statistics.lift_intervals import HoldoutLift, find_loss
 
 WIDTH = len(EDGES) + 2  # the counts of a histogram, and the sum
@@ -230,6 +231,7 @@ class Metrics(Collector):
                 lifts.add_metric([lift.window, bound], value)
         yield lifts
         yield from _collect_holdout(report.holdout)
+        yield from _collect_guard(report.guard)
         notices = GaugeMetricFamily("rbmle_notices", "Active notices", labels=["code", "level"])
         for (code, level), count in Counter((n.code, n.level) for n in service.notices).items():
             notices.add_metric([code, level], count)
@@ -298,6 +300,23 @@ def _collect_holdout(holdout: HoldoutLift | None) -> Iterator[Metric]:
             plays.add_metric([arm], count)
             means.add_metric([arm], mean)
     yield from (lift, plays, means)
+
+
+def _collect_guard(guard: GuardReport | None) -> Iterator[Metric]:
+    """Yield the state of conservative mode; without values while it was never on."""
+    text = "Reward above (1 − α) of the baseline's: estimate, lower bound, and what pending plays may lose"
+    surplus = GaugeMetricFamily("rbmle_guard_surplus", text, labels=["bound"])
+    text = "Share of the baseline in the next play; 1: the policy has no room"
+    share = GaugeMetricFamily("rbmle_guard_baseline_share", text)
+    if guard is not None:
+        for bound, value in (
+            ("value", guard.surplus),
+            ("low", guard.low),
+            ("pending", guard.pending),
+        ):
+            surplus.add_metric([bound], value)
+        share.add_metric([], guard.share)
+    yield from (surplus, share)
 
 
 def _collect_processes(counters: WorkerCounters) -> Iterator[Metric]:

@@ -92,7 +92,8 @@ class LogLearner:
         self._start_point = (0, time.monotonic())  # the record after which it started, and when
         self._may_publish_from = 0  # from this record on, a model is newer than the published one
         self._is_whole = True  # False: reading the log failed in the middle of a record
-        self._known: tuple[int, Bandit | None, ServiceConfiguration | None] = (-1, None, None)
+        self._known: tuple[int, Bandit | None, ServiceConfiguration | None, int]
+        self._known = (-1, None, None, 0)
         self._snapshot: Bandit | None = None  # the model that was published last
         self._reported = -1  # the seq of the last report
         self._previous_report: Report | None = None  # of an earlier learner that knew more
@@ -336,7 +337,9 @@ class LogLearner:
         fold = self.fold
         if fold.bandit is None or fold.seq < self._may_publish_from:
             return
-        state = (fold.bandit.round, fold.bandit, fold.joiner.configuration)
+        guard = self.statistics.guard
+        counted = 0 if guard is None else guard.guard.plays
+        state = (fold.bandit.round, fold.bandit, fold.joiner.configuration, counted)
         if state == self._known or not self._is_due("publish", PUBLISH_SECONDS):
             return
         assert isinstance(fold.model, ModelSettings)
@@ -351,6 +354,7 @@ class LogLearner:
             configuration=fold.joiner.configuration,
             seq=fold.seq,
             time=fold.joiner.time,
+            grant=None if guard is None else guard.grant(),
         )
         self._publish(MODEL, encode(published, self._origin))
         self._known = state
@@ -392,6 +396,7 @@ class LogLearner:
             summary=summary,
             lifts=self._lifts,
             holdout=self._holdout,
+            guard=None if self.statistics.guard is None else self.statistics.guard.report(),
             log_bytes=self._log_bytes,
             unavailable_since=None if failure is None else int(failure.since * 1000),
             unavailable_why="" if failure is None else failure.why,

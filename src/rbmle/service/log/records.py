@@ -72,6 +72,29 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return int(self.unit[8:], 16) % CELLS
 
 
+class GuardRule(msgspec.Struct, frozen=True, kw_only=True):
+    """The promise of conservative mode: Σ reward ≥ (1 − α) Σ baseline at all times, with 1 − δ."""
+
+    tolerance: float  # α
+    error: float  # δ
+    low: float  # the smallest reward, from which rewards are measured
+    high: float
+
+
+class Guarded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How conservative mode decided an event."""
+
+    rule: GuardRule
+    front: str  # the front end
+    number: int  # how many costly plays it has made, this one included
+    share: float = 1.0  # the probability of the baseline whatever the policy proposes
+    proposed: int | None = None  # the place of what the policy proposed; None: it was not asked
+
+    def is_costly(self, play: "Play") -> bool:
+        """Return whether a play may earn less than the baseline: something else was proposed."""
+        return self.share < 1 and self.proposed not in (None, play.baseline)
+
+
 class Modelled(Record, frozen=True, kw_only=True, omit_defaults=True):
     """A model with these settings starts here; it learns nothing from earlier records."""
 
@@ -95,6 +118,7 @@ class Decided(Record, frozen=True, kw_only=True, omit_defaults=True):
     deferred: bool = False  # not to be learned from before it is activated
     mode: str = "Online"  # the learning mode at that time
     assignment: Assignment | None = None  # None: there was no holdout
+    guarded: Guarded | None = None  # None: conservative mode was off
 
     @property
     def is_held(self) -> bool:

@@ -18,6 +18,7 @@ from rbmle.core.bandit import Bandit
 from rbmle.core.saving import moved_rows, parts_of, snapshot_of
 from rbmle.service.model.settings import ModelSettings
 from rbmle.service.settings import ServiceConfiguration
+from rbmle.service.statistics.guarding import Grant
 
 DENSE = 0.5  # share of changed rows from which on an array is sent as a whole
 REUSED_BYTES = 2**16  # size of an array from which on its memory is reused
@@ -32,6 +33,7 @@ class Published:
     configuration: ServiceConfiguration = field(default_factory=ServiceConfiguration)
     seq: int = 0  # the last record that it knows
     time: int = 0  # of that record, in milliseconds
+    grant: Grant | None = None  # None: conservative mode was never on
 
 
 class Array(msgspec.Struct, frozen=True):
@@ -54,6 +56,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     round: int
     numbers: dict[str, float | int]
     arrays: dict[str, Array]
+    grant: Grant | None = None
 
 
 _decoder = msgspec.msgpack.Decoder(Message)
@@ -74,6 +77,7 @@ def encode(published: Published, origin: str) -> bytes:
             round=round,
             numbers=numbers,
             arrays={name: array for name, array in changed.items() if array is not None},
+            grant=published.grant,
         )
     )
 
@@ -108,6 +112,7 @@ class PublicationReader:
             configuration=ServiceConfiguration.from_json(message.configuration),
             seq=message.seq,
             time=message.time,
+            grant=message.grant,
         )
 
     def _whole(self, name: str, array: Array, before: np.ndarray | None) -> np.ndarray:

@@ -4,6 +4,7 @@ import msgspec
 
 from rbmle.core.bandit import Bandit
 from rbmle.service.notices import Notice
+from rbmle.service.statistics.guarding import GuardReport
 from rbmle.service.statistics.lift_intervals import LAST, HoldoutLift, WindowLift, find_loss
 from rbmle.service.statistics.summary import StatisticsSummary
 
@@ -50,6 +51,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     summary: StatisticsSummary = msgspec.field(default_factory=StatisticsSummary)
     lifts: list[WindowLift] = []  # over the baseline action, in the last hour and so on
     holdout: HoldoutLift | None = None  # None: there is none, or too little is settled
+    guard: GuardReport | None = None  # None: conservative mode was never on
     log_bytes: int = 0
     unavailable_since: int | None = None  # milliseconds; None: the log can be read
     unavailable_why: str = ""

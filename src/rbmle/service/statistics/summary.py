@@ -12,6 +12,7 @@ import msgspec
 
 from rbmle.service.log.records import Decided, Play
 from rbmle.service.statistics.estimates import weigh_play
+from rbmle.service.statistics.guarding import GuardBook
 from rbmle.service.statistics.lift import HoldoutSums, Sums
 from rbmle.service.statistics.ranges import MINUTE, RANGES, Ranges, lengthen, truncate
 from rbmle.service.statistics.tally import Earned, References, Traffic, name_actions
@@ -215,11 +216,16 @@ class Statistics(msgspec.Struct, kw_only=True):
     ranges: Ranges = msgspec.field(default_factory=Ranges)
     references: References = msgspec.field(default_factory=References)
     holdout: HoldoutSums = msgspec.field(default_factory=HoldoutSums)
+    guard: GuardBook | None = None  # None: conservative mode was never on
 
     def decide(self, time_ms: int, decided: Decided) -> None:
         assignment = decided.assignment
         if assignment is not None and not self.holdout.is_of(assignment):
             self.holdout = HoldoutSums(share=assignment.share, play=assignment.play)
+        if (guarded := decided.guarded) is not None:
+            if self.guard is None or self.guard.rule != guarded.rule:
+                self.guard = GuardBook.of(guarded.rule)
+            self.guard.decide(decided, guarded)
         self.time = time_ms
         self.timeline.decide(time_ms, len(decided.plays))
         self.ranges.at(time_ms).decide(decided)
@@ -236,6 +242,9 @@ class Statistics(msgspec.Struct, kw_only=True):
         is_of_policy = play.preferred is None and not decided.is_held
         if decided.assignment is not None:
             self.holdout.add(decided.assignment, reward)
+        guard, guarded = self.guard, decided.guarded
+        if guard is not None and guarded is not None and guard.rule == guarded.rule:
+            guard.settle(play, guarded, reward)
         tally = self.ranges.at(time_ms)
         tally.joined += is_joined
         action = decided.actions[play.chosen].id
