@@ -15,6 +15,7 @@ from pathlib import Path
 from rbmle.core.errors import SettingError
 from rbmle.service.access.keys import KeyRing
 from rbmle.service.exports.evaluator import Evaluator
+from rbmle.service.exports.shadows import ShadowKeeper
 from rbmle.service.front.front_end import FrontEnd
 from rbmle.service.http.app import Application
 from rbmle.service.http.logging import configure_logging, tell
@@ -110,11 +111,15 @@ def run_learner(
                 tell(line)
         evaluator = Evaluator(address, lambda: learner.is_leading, tell)
         evaluator.start()
+        keeper = ShadowKeeper(address, lambda: learner.is_leading, tell)
+        learner.find_shadows = lambda: keeper.reports
+        keeper.start()
         started()
         try:
             learner.run()
         finally:
             evaluator.stop()
+            keeper.stop()
     finally:
         publications.close()
         log.close()

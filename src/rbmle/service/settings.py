@@ -33,6 +33,7 @@ from rbmle.service.notices import Notice
 DATA = "rbmle-data"
 CHECKPOINT_SECONDS = 60.0
 BITS = 16  # of hashed features
+MOST_SHADOWS = 8
 FOREVER = -1  # as a number of days
 MOST_DAYS = 2**31 - 1  # a signed 32-bit number on the wire
 
@@ -218,6 +219,14 @@ DATE = Kind(
 )
 
 
+NAMES = Kind(
+    json=list[str],
+    read=tuple,
+    write=list,
+    schema={"type": "array", "items": {"type": "string"}, "maxItems": MOST_SHADOWS},
+)
+
+
 def _member_of(members: type[StrEnum]) -> Kind:
     return Kind(
         json=str, read=members, write=lambda member: member.value, schema={"enum": list(members)}
@@ -309,6 +318,13 @@ class LearningMode(StrEnum):
     ONLINE = "Online"
     APPRENTICE = "Apprentice"
     LOGGING_ONLY = "LoggingOnly"
+
+
+class Promotion(StrEnum):
+    """Who decides that a shadow policy replaces the policy."""
+
+    BY_HAND = "by-hand"
+    AUTOMATIC = "automatic"  # as soon as the interval of its lift is above zero
 
 
 class HoldoutPlay(StrEnum):
@@ -411,6 +427,22 @@ class ServiceConfiguration:
     auto_optimization_start_date: Annotated[
         datetime | None, Setting(_optional(DATE), _NO_EFFECT)
     ] = None
+    shadows: Annotated[
+        tuple[str, ...],
+        Setting(
+            NAMES,
+            "Policies that learn from the same log and do not decide, as in `neural-ucb:exploration=0.5`; what "
+            "each would have earned is compared with what was played.",
+        ),
+    ] = ()
+    promotion: Annotated[
+        Promotion,
+        Setting(
+            _member_of(Promotion),
+            "When a shadow replaces the policy: `by-hand`, or `automatic`, once the interval of its lift is "
+            "above zero.",
+        ),
+    ] = Promotion.BY_HAND
     conservative: Annotated[
         float,
         Setting(
@@ -485,6 +517,10 @@ class ServiceConfiguration:
                 "days",
             )
 
+        if len(set(self.shadows)) < len(self.shadows) or len(self.shadows) > MOST_SHADOWS:
+            raise ConfigurationError(
+                "shadows", f"there may be {MOST_SHADOWS} shadows at most, each of them once"
+            )
         if self.conservative:
             self._check_conservative()
 

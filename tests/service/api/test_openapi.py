@@ -43,6 +43,8 @@ def test_the_openapi_document_names_every_path_and_status() -> None:
         "/v1/configuration",
         "/v1/status",
         "/v1/lift",
+        "/v1/shadows",
+        "/v1/shadows/{id}/promote",
     }
     rank = document["paths"]["/v1/rank"]["post"]
     assert set(rank["responses"]) == {

@@ -16,7 +16,7 @@ from rbmle.service.http.metrics import (
     counters_file,
 )
 from rbmle.service.log.publications import REPORT
-from rbmle.service.model.report import Report, losing_notices
+from rbmle.service.model.report import Report, ShadowReport, losing_notices
 from rbmle.service.notices import Notice
 from rbmle.service.settings import ServiceConfiguration
 from rbmle.service.statistics.guarding import GuardReport
@@ -143,6 +143,33 @@ def test_the_room_of_conservative_mode_is_a_metric(service: Service) -> None:
     assert found["rbmle_guard_surplus|low"] == 6.0
     assert found["rbmle_guard_surplus|pending"] == 1.6
     assert found["rbmle_guard_baseline_share"] == 0.5
+
+
+def test_the_lifts_of_shadows_are_metrics(service: Service) -> None:
+    service.learner.stop()
+    service._thread.join()
+    early = ShadowReport(
+        policy="lin-ts",
+        plays=3,
+        since=0,
+        reward=None,
+        played=None,
+        low=None,
+        high=None,
+        is_behind=False,
+    )
+    better = msgspec.structs.replace(
+        early, policy="lin-ucb", plays=900, reward=0.5, played=0.25, low=0.125, high=0.375
+    )
+    report = Report(time=0, shadows=[early, better])
+    service.learner.publications.put(REPORT, msgspec.msgpack.encode(report))
+    wait_until(lambda: bool(service.report.shadows))
+    found = figures(Metrics(service))
+    assert found["rbmle_shadow_lift|value|lin-ucb"] == 0.25
+    assert (found["rbmle_shadow_lift|low|lin-ucb"], found["rbmle_shadow_lift|high|lin-ucb"]) == (
+        *(0.125, 0.375),
+    )
+    assert not any("lin-ts" in name for name in found)
 
 
 def test_any_worker_reads_the_sum_of_all() -> None:

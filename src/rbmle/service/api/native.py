@@ -38,7 +38,7 @@ from rbmle.service.front.requests import (
 )
 from rbmle.service.log.records import NO_FEATURES, RawFeatures
 from rbmle.service.model.limits import Features
-from rbmle.service.model.report import lift_answer
+from rbmle.service.model.report import ShadowAnswer, lift_answer
 from rbmle.service.settings import (
     SETTINGS,
     ConfigurationChange,
@@ -268,6 +268,18 @@ async def _get_lift(operations: Operations, id: str, body: bytes) -> bytes:
     return msgspec.json.encode(lift_answer(operations.service.report))
 
 
+async def _get_shadows(operations: Operations, id: str, body: bytes) -> bytes:
+    return msgspec.json.encode(ShadowAnswer(shadows=operations.service.report.shadows))
+
+
+async def _promote_shadow(operations: Operations, id: str, body: bytes) -> bytes:
+    if not await operations.promote(id):
+        names = ", ".join(operations.service.decider.configuration.shadows) or "none"
+        message = f"there is no shadow {id!r}; the configuration has {names}"
+        raise RefusedError(fault(Fault.NOT_FOUND, message))
+    return b""
+
+
 TABLE = table_of(
     {
         "POST rank": deciding(
@@ -284,6 +296,8 @@ TABLE = table_of(
         "PATCH configuration": changing("patch_configuration", _patch_configuration),
         "GET status": reading("get_status", _get_status),
         "GET lift": reading("get_lift", _get_lift),
+        "GET shadows": reading("get_shadows", _get_shadows),
+        "POST shadows/{id}/promote": changing("promote_shadow", _promote_shadow),
     }
 )
 

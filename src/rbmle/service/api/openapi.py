@@ -16,7 +16,7 @@ from rbmle.service.api.native import (
 )
 from rbmle.service.api.routes import ID
 from rbmle.service.front.requests import LONGEST_ID, EventAnswer, RankAnswer, StatusAnswer
-from rbmle.service.model.report import LiftAnswer
+from rbmle.service.model.report import LiftAnswer, ShadowAnswer
 from rbmle.service.settings import SETTINGS, ConfigurationChange, ServiceConfiguration
 
 _REF = "#/components/schemas/{name}"
@@ -24,7 +24,7 @@ _DESCRIPTIONS = {
     Fault.MALFORMED: "The path or the body is not valid",
     Fault.UNAUTHORIZED: "The key is missing or not valid",
     Fault.FORBIDDEN: "The scope of the key does not allow this",
-    Fault.NOT_FOUND: "There is no such event",
+    Fault.NOT_FOUND: "There is no such event or shadow",
     Fault.METHOD_NOT_ALLOWED: "The path does not have this method",
     Fault.TIMEOUT: "The request took too long to arrive",
     Fault.CONFLICT: "The event id or the idempotency key belongs to a different request",
@@ -101,6 +101,8 @@ _DOCUMENTED = {
         "Change some settings", ConfigurationChange, ConfigurationJSON
     ),
     "get_status": Documented("Get the status of the service", None, StatusAnswer),
+    "get_shadows": Documented("Get what shadow policies would have earned", None, ShadowAnswer),
+    "promote_shadow": Documented("Let a shadow policy decide, with what it has learned"),
     "get_lift": Documented("Get the lift over the holdout and the baseline", None, LiftAnswer),
 }
 
@@ -141,6 +143,8 @@ def openapi(version: str) -> dict[str, Any]:
 def _operation(endpoint: Endpoint, method: str, *, has_id: bool) -> dict[str, Any]:
     changes, (summary, body, answer) = method != "GET", _DOCUMENTED[endpoint.name]
     faults = [*_ALWAYS]
+    if endpoint.name == "promote_shadow":
+        faults.append(Fault.NOT_FOUND)
     if endpoint.name == "get_event":  # rewards of unknown events are stored: their rank may be late
         faults.append(Fault.NOT_FOUND)
     if changes:
@@ -150,7 +154,7 @@ def _operation(endpoint: Endpoint, method: str, *, has_id: bool) -> dict[str, An
     described: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": summary,
-        "parameters": [*([_ID] if has_id else []), *([_REQUEST] if changes else [])],
+        "parameters": [*([_id_of(endpoint)] if has_id else []), *([_REQUEST] if changes else [])],
         "responses": {
             str(endpoint.status): _success(endpoint, answer),
             **{
@@ -162,6 +166,11 @@ def _operation(endpoint: Endpoint, method: str, *, has_id: bool) -> dict[str, An
     if body is not None:
         described["requestBody"] = {"required": True, "content": _json(body)}
     return described
+
+
+def _id_of(endpoint: Endpoint) -> dict[str, Any]:
+    is_shadow = endpoint.name == "promote_shadow"
+    return _ID | {"description": "The shadow, percent-encoded"} if is_shadow else _ID
 
 
 def _json(kind: type) -> dict[str, Any]:

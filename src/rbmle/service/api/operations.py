@@ -22,6 +22,7 @@ from rbmle.service.log.records import (
     Decided,
     EvaluationAsked,
     EvaluationDeleted,
+    PromotionAsked,
     decode_record,
 )
 from rbmle.service.model.settings import default_policy, save_bytes
@@ -106,6 +107,13 @@ class Operations:
     async def delete_evaluation(self, job: Job) -> None:
         """Delete an evaluation, and stop it if it is running."""
         await self._commits.wait(self.service.decider.append(EvaluationDeleted(asked=job.seq)))
+
+    async def promote(self, policy: str) -> bool:
+        """Ask for the promotion of a shadow; return whether there is such a shadow."""
+        if policy not in self.service.decider.configuration.shadows:
+            return False
+        await self._commits.wait(self.service.decider.append(PromotionAsked(policy=policy)))
+        return True
 
     async def _wait_until_in_force(self, stored: "Future[int]") -> None:
         """Wait until a change is on disk, and for a limited time until it is published."""

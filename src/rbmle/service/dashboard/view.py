@@ -87,6 +87,7 @@ def view(overview: Overview, range: str = ALL) -> View:
             "actions": actions[:FIRST_ACTIONS],
             "more_actions": actions[FIRST_ACTIONS:],
             "propensities": _propensity_rows(summary),
+            "shadows": _shadow_rows(overview),
             "rewards": _reward_rows(overview, is_all_time=range == ALL),
             "learning": _learning_rows(overview),
             "service": _service_rows(overview),
@@ -96,6 +97,7 @@ def view(overview: Overview, range: str = ALL) -> View:
         flags={
             "is_empty": not overview.is_begun,
             "has_decisions": bool(summary.decisions or summary.settled),
+            "has_shadows": bool(overview.report.shadows),
             "has_more_actions": len(actions) > FIRST_ACTIONS,
             "has_reason": bool(head.why),
             "is_log_broken": overview.log_unavailable_since is not None,
@@ -180,6 +182,30 @@ def _estimate_rows(summary: StatisticsSummary) -> TableRows:
         ]
         for name, tone, comparison in _comparisons(summary)
     ]
+
+
+def _shadow_rows(overview: Overview) -> TableRows:
+    """Return a row for each shadow policy: what it would have earned, and by how much that is more."""
+    rows = []
+    for shadow in overview.report.shadows:
+        verdict, ends = "too early to say", ""
+        if shadow.low is not None and shadow.high is not None:
+            ends = f"{words.number(shadow.low)} to {words.number(shadow.high)}"
+            is_better, is_worse = shadow.low > 0, shadow.high < 0
+            verdict = "better" if is_better else "worse" if is_worse else "no difference is certain"
+        reward, lift = (
+            words.NONE if value is None else words.number(value)
+            for value in (shadow.reward, shadow.lift)
+        )
+        rows.append(
+            [
+                TableCell(text=shadow.policy, note=words.count_of(shadow.plays, "play")),
+                TableCell(text=reward),
+                TableCell(text=lift, note=ends),
+                TableCell(text="reading the log" if shadow.is_behind else verdict),
+            ]
+        )
+    return rows
 
 
 def _comparisons(summary: StatisticsSummary) -> list[tuple[str, str, Comparison]]:

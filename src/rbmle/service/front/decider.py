@@ -45,6 +45,7 @@ from rbmle.service.log.records import (
     GuardRule,
     OfferedAction,
     Play,
+    PromotionAsked,
     Record,
     Rewarded,
     Ticked,
@@ -208,7 +209,7 @@ class Decider:
         match record:
             case Ticked():
                 event = CLOCK
-            case EvaluationAsked() | EvaluationDeleted():
+            case EvaluationAsked() | EvaluationDeleted() | PromotionAsked():
                 event = EVALUATIONS
             case _:
                 event = OPERATOR

@@ -232,6 +232,14 @@ class Metrics(Collector):
         yield lifts
         yield from _collect_holdout(report.holdout)
         yield from _collect_guard(report.guard)
+        text = "Lift per decision of a shadow policy over what was played: estimate, and ends of its interval"
+        shadows = GaugeMetricFamily("rbmle_shadow_lift", text, labels=["policy", "bound"])
+        for shadow in report.shadows:
+            ends = {"value": shadow.lift, "low": shadow.low, "high": shadow.high}
+            for bound, end in ends.items():
+                if end is not None:
+                    shadows.add_metric([shadow.policy, bound], end)
+        yield shadows
         notices = GaugeMetricFamily("rbmle_notices", "Active notices", labels=["code", "level"])
         for (code, level), count in Counter((n.code, n.level) for n in service.notices).items():
             notices.add_metric([code, level], count)

@@ -31,6 +31,7 @@ from rbmle.service.model.published import Published, encode, initial_model, seq_
 from rbmle.service.model.report import (
     DAYS_SECONDS,
     Report,
+    ShadowReport,
     losing_notices,
     reset_notices,
     reset_times,
@@ -103,6 +104,7 @@ class LogLearner:
         self._log_bytes = 0
         self._lifts: list[WindowLift] = []  # over the baseline action
         self._holdout: HoldoutLift | None = None
+        self.find_shadows: Callable[[], list[ShadowReport]] = list  # none, unless a keeper has some
         self._resets = 0  # of the model, about which the operator was told
         self._origin = ""  # of the log
         self._due: dict[str, float] = {}  # when each periodic task is due again
@@ -396,6 +398,7 @@ class LogLearner:
             summary=summary,
             lifts=self._lifts,
             holdout=self._holdout,
+            shadows=self.find_shadows(),
             guard=None if self.statistics.guard is None else self.statistics.guard.report(),
             log_bytes=self._log_bytes,
             unavailable_since=None if failure is None else int(failure.since * 1000),

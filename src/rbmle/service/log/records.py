@@ -219,12 +219,18 @@ class EvaluationDeleted(Record, frozen=True, kw_only=True, omit_defaults=True):
     asked: int
 
 
+class PromotionAsked(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """An operator wants a shadow policy to decide."""
+
+    policy: str  # as the configuration names it
+
+
 KINDS: dict[str, type[Record]] = {
     kind.__name__.lower(): kind
     for kind in (
         *(Modelled, Imported, Decided, Activated, Rewarded, Configured, Ticked, Reset),
         ClockCorrected,
-        *(EvaluationAsked, EvaluationDone, EvaluationDeleted),
+        *(EvaluationAsked, EvaluationDone, EvaluationDeleted, PromotionAsked),
     )
 }
 

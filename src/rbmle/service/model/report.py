@@ -35,6 +35,29 @@ class Counts(msgspec.Struct, kw_only=True):
     orphan: int = 0  # rewards for an unknown event
 
 
+class ShadowReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a shadow policy would have earned since the deciding model started."""
+
+    policy: str
+    plays: int  # that it was judged on
+    since: int  # milliseconds
+    reward: float | None  # mean reward that it would have earned; None: too few plays
+    played: float | None  # mean reward of the same plays
+    low: float | None  # of the difference; those of all shadows at all times are valid together
+    high: float | None
+    is_behind: bool  # it still reads the log
+
+    @property
+    def lift(self) -> float | None:
+        return None if self.reward is None or self.played is None else self.reward - self.played
+
+
+class ShadowAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The shadow policies."""
+
+    shadows: list[ShadowReport]
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the learner, and its counts."""
 
@@ -52,6 +75,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     lifts: list[WindowLift] = []  # over the baseline action, in the last hour and so on
     holdout: HoldoutLift | None = None  # None: there is none, or too little is settled
     guard: GuardReport | None = None  # None: conservative mode was never on
+    shadows: list[ShadowReport] = []
     log_bytes: int = 0
     unavailable_since: int | None = None  # milliseconds; None: the log can be read
     unavailable_why: str = ""

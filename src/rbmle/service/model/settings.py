@@ -15,7 +15,7 @@ from rbmle.features import Hashing
 from rbmle.features.json_rows import Offered
 from rbmle.models.history import Memory, usual_memory
 from rbmle.models.linear import GLM, Ridge
-from rbmle.policies.registry import make_default, name_of, policy_with
+from rbmle.policies.registry import make_default, name_of, parse_policy, policy_with
 from rbmle.policies.settings import differences
 from rbmle.service.log.base import Log
 from rbmle.service.log.clock import clock
@@ -284,8 +284,16 @@ def reward_range(policy: Policy[Any]) -> tuple[float, float]:
     return max(low, LOWEST), min(high, HIGHEST)
 
 
+def parse_shadow(name: str) -> Policy[Any]:
+    """Return the policy of a shadow, such as `lin-ucb` or `neural-ucb:exploration=0.5`."""
+    specification = parse_policy(name)
+    return service_policy(specification.name, " ".join(specification.settings))
+
+
 def check_rewards(policy: Policy[Any], configuration: ServiceConfiguration) -> None:
-    """Raise SettingError if events could have rewards that the policy cannot learn."""
+    """Raise SettingError if events could have rewards that the policy, or a shadow, cannot learn."""
+    for shadow in configuration.shadows:
+        check_rewards(parse_shadow(shadow), replace(configuration, shadows=()))
     low, high = reward_range(policy)
     if (low, high) == (LOWEST, HIGHEST):
         return
