@@ -1,6 +1,7 @@
 """What matters, in one sentence."""
 
 import re
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -9,7 +10,9 @@ from rbmle.service.dashboard.headline import Headline, headline
 from rbmle.service.dashboard.overview import Overview
 from rbmle.service.dashboard.view import view
 from rbmle.service.log.records import Play
+from rbmle.service.model.report import ShadowReport
 from rbmle.service.settings import LearningMode, Settle
+from rbmle.service.statistics.guarding import GuardReport
 from rbmle.service.statistics.lift_intervals import HoldoutLift, Lift, WindowLift
 from rbmle.service.statistics.ranges import MINUTE
 from rbmle.service.statistics.summary import Statistics
@@ -254,3 +257,45 @@ def test_the_headline_is_the_lift_over_the_holdout_if_there_is_one() -> None:
     assert "a larger share than 10 %" in shown.why
     hour = headline(overview_of(contested(0.9), holdout=holdout).within("hour"), is_all_time=False)
     assert "holdout" not in hour.text
+
+
+def test_shadows_and_conservative_mode_have_their_rows() -> None:
+    assert not view(overview_of(busy())).flags["has_shadows"]
+    early = ShadowReport(
+        policy="lin-ts",
+        plays=3,
+        since=0,
+        reward=None,
+        played=None,
+        low=None,
+        high=None,
+        is_behind=True,
+    )
+    better = msgspec.structs.replace(
+        early,
+        policy="lin-ucb",
+        plays=900,
+        reward=0.5,
+        played=0.25,
+        low=0.125,
+        high=0.375,
+        is_behind=False,
+    )
+    worse = msgspec.structs.replace(better, low=-0.5, high=-0.25)
+    unsure = msgspec.structs.replace(better, low=-0.5)
+    shown = view(overview_of(busy(), shadows=[early, better, worse, unsure]))
+    assert shown.flags["has_shadows"]
+    rows = shown.tables["shadows"]
+    assert [row[-1].text for row in rows] == [
+        "reading the log",
+        "better",
+        "worse",
+        "no difference is certain",
+    ]
+    assert (rows[1][2].text, rows[1][2].note) == ("0.250", "0.125 to 0.375")
+    guard = GuardReport(plays=500, surplus=20.0, low=6.0, pending=1.6, share=0.25)
+    careful = overview_of(busy(), guard=guard)
+    careful = replace(careful, configuration=replace(careful.configuration, conservative=0.1))
+    learning = {row[0].text: row[1] for row in view(careful).tables["learning"]}
+    assert learning["Never below the baseline"].text == "the policy, and 25% the baseline"
+    assert "surely above 6.000" in learning["Never below the baseline"].note

@@ -17,6 +17,7 @@ from rbmle.service.api.base import MOST_BYTES, GoneError, TooLargeError, TooSlow
 from rbmle.service.front.decider import EventSlots
 from rbmle.service.http.app import receive_body
 from rbmle.service.log.base import LogUnavailable
+from rbmle.service.log.records import PromotionAsked, decode_record
 from tests.service.http.samples import LATE
 from tests.service.serving import serving
 from tests.services import PATIENCE, Service, learned, wait_until
@@ -451,3 +452,23 @@ class Messages:
 
     async def receive(self) -> Message:
         return self.left.pop(0)
+
+
+def test_lifts_and_shadows_are_shown_and_only_shadows_can_be_promoted(
+    tmp_path: Path,
+) -> None:
+    with served(tmp_path) as (client, service, _):
+        assert client.get("/v1/lift").json() == {"holdout": None, "baseline": [], "losing": None}
+        changed = client.patch("/v1/configuration", json={"shadows": ["lin-ucb:exploration=0.5"]})
+        assert changed.json()["shadows"] == ["lin-ucb:exploration=0.5"]
+        assert client.get("/v1/shadows").json() == {"shadows": []}
+        refused = client.post("/v1/shadows/lin-ucb/promote")
+        assert refused.status_code == 404
+        assert "the configuration has lin-ucb:exploration=0.5" in refused.json()["error"]["message"]
+        assert client.post("/v1/shadows/lin-ucb%3Aexploration%3D0.5/promote").status_code == 200
+        (asked,) = service.log.of_event("\x1e")
+        assert decode_record(asked.row) == PromotionAsked(policy="lin-ucb:exploration=0.5")
+        wrong = client.patch("/v1/configuration", json={"shadows": ["no-such-policy"]})
+        assert wrong.status_code == 400
+        assert "no-such-policy" in wrong.json()["error"]["message"]
+        client.patch("/v1/configuration", json={"shadows": []})
