@@ -2,13 +2,14 @@
 
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from rbmle.service.log import DuplicateRequest, Row, Stored
 from rbmle.service.log.backend import EncodedRow, encode_rows
-from rbmle.service.log.memory import MemoryLog
+from rbmle.service.log.base import Base, Extent
+from rbmle.service.log.memory import MemoryLog, MemoryRows
 from tests.contract import log_promises as promises
 
 
@@ -17,7 +18,7 @@ class InMemory:
     """A place in memory for a log of this kind."""
 
     kind: Callable[[list[EncodedRow]], MemoryLog] = MemoryLog
-    kept: list[EncodedRow] = field(default_factory=list)
+    kept: MemoryRows = field(default_factory=MemoryRows)
     logs: list[MemoryLog] = field(default_factory=list)
 
     def open(self) -> MemoryLog:
@@ -80,14 +81,14 @@ class StoresWhatItCan(MemoryLog):
 
 class TakesRequestsTwice(MemoryLog):
     def append(self, rows: Sequence[Row]) -> int:
-        self._places.clear()
+        self._seqs.clear()
         return MemoryLog.append(self, rows)
 
 
 class ForgetsRequestsWhenClosed(MemoryLog):
     def __init__(self, kept: list[EncodedRow]) -> None:
         MemoryLog.__init__(self, kept)
-        self._places = {}
+        self._seqs = {}
 
 
 class TakesNoRequestForOne(MemoryLog):
@@ -187,12 +188,42 @@ class WeighsNothing(MemoryLog):
         return MemoryLog.size(self) * 0
 
 
+class KeepsWhatItDiscards(MemoryLog):
+    def discard(self, after: int, limit: int, kept: Collection[str]) -> int | None:
+        return None
+
+
+class DiscardsWhatIsNeeded(MemoryLog):
+    def rebase(self, before: Extent, base: Base) -> bool:
+        return MemoryLog.rebase(self, before, replace(base, needed=()))
+
+
+class RebasesBlindly(MemoryLog):
+    def rebase(self, before: Extent, base: Base) -> bool:
+        return MemoryLog.rebase(self, self.extent(), base)
+
+
+class KeepsErasedRequests(MemoryLog):
+    def of_request(self, request: str) -> Stored | None:
+        return MemoryLog.of_request(self, request) or next(iter(self.read()))
+
+
+class HidesItsErasures(MemoryLog):
+    def extent(self) -> Extent:
+        return replace(MemoryLog.extent(self), erasures=0)
+
+
 class NeverCloses(MemoryLog):
     def close(self) -> None:
         pass
 
 
 LIARS: tuple[tuple[Callable[[list[EncodedRow]], MemoryLog], promises.Promise], ...] = (
+    (KeepsWhatItDiscards, promises.retention_deletes_what_the_base_covers),
+    (DiscardsWhatIsNeeded, promises.retention_deletes_what_the_base_covers),
+    (RebasesBlindly, promises.retention_deletes_what_the_base_covers),
+    (KeepsErasedRequests, promises.an_erasure_leaves_empty_rows),
+    (HidesItsErasures, promises.an_erasure_leaves_empty_rows),
     (CountsFromZero, promises.rows_come_back_in_their_order),
     (ForgetsTheLimit, promises.rows_come_back_in_their_order),
     (StoresNewestFirst, promises.rows_come_back_in_their_order),

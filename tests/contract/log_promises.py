@@ -19,6 +19,7 @@ from rbmle.service.log import (
     Row,
     Stored,
 )
+from rbmle.service.log.base import Base, Extent
 
 
 class Place(Protocol):
@@ -235,10 +236,65 @@ def a_closed_log_says_so(place: Place) -> None:
         log.last,
         log.size,
         log.verify,
+        log.extent,
+        log.base,
     ):
         assert isinstance(raised(call), LogUnavailable)
     with closing(place.open()) as again:
         assert again.last() == 1
+
+
+def retention_deletes_what_the_base_covers(place: Place) -> None:
+    with closing(place.open()) as log, closing(place.open()) as other:
+        log.append([row("a", "1"), row("operator"), *[row("b", f"b{i}") for i in range(200)]])
+        everything = list(log.read())
+        assert (log.extent(), log.base()) == (Extent(), None)
+        assert log.discard(0, 100, ()) is None
+        base = Base(150, needed=(3, 149), content=bytes(range(256)) * 1000)
+        assert log.rebase(Extent(), base)
+        assert not other.rebase(Extent(), Base(10))  # it has seen neither the base nor the extent
+        assert other.base() == base
+        assert list(other.read()) == everything
+        after: int | None = 0
+        while after is not None:
+            after = log.discard(after, 40, ("operator",))
+        kept = [everything[seq - 1] for seq in (2, 3, 149, *range(151, 203))]
+        assert list(other.read()) == kept
+        assert list(other.read(100, 3)) == kept[2:5]
+        assert [s.seq for s in other.of_event("b")] == [s.seq for s in kept[1:]]
+        assert other.of_request("1") is None
+        assert other.verify() == []
+        assert log.append([row("a", "1")]) == 203
+        assert log.rebase(Extent(150), Base(202))
+        while log.reclaim():
+            pass
+        log.compact()
+    with closing(place.open()) as log:
+        assert (log.extent(), log.base()) == (Extent(202), Base(202))
+        assert log.discard(0, 1000, ()) == 202
+        assert [s.seq for s in log.read()] == [203]
+
+
+def an_erasure_leaves_empty_rows(place: Place) -> None:
+    with closing(place.open()) as log, closing(place.open()) as other:
+        log.append([row("a", "1"), row("b", "2"), row("a"), row("c", "3")])
+        before = list(log.read())
+        assert not log.erase(Extent(0, 1), [1, 3], None)  # of another extent
+        assert list(log.read()) == before
+        assert log.erase(Extent(), [1, 3], None)
+        assert not other.erase(Extent(), [2], None)
+        assert other.extent() == Extent(0, 1)
+        empty = Row("erased", "\x1d", None, 0, b"{}")
+        assert list(other.read()) == [Stored(1, empty), before[1], Stored(3, empty), before[3]]
+        assert other.of_event("a") == []
+        assert other.of_request("1") is None
+        assert other.verify() == []
+        assert log.append([row("a", "1")]) == 5
+        assert log.rebase(Extent(0, 1), Base(2))
+        assert log.erase(Extent(2, 1), [4], Base(2, content=b"another"))
+    with closing(place.open()) as log:
+        assert (log.extent(), log.base()) == (Extent(2, 2), Base(2, content=b"another"))
+        assert [s.row.kind for s in log.read()] == ["erased", "kind", "erased", "erased", "kind"]
 
 
 PROMISES: tuple[Promise, ...] = (
@@ -255,6 +311,8 @@ PROMISES: tuple[Promise, ...] = (
     a_batch_of_no_rows_is_refused,
     it_grows_by_what_is_stored,
     a_closed_log_says_so,
+    retention_deletes_what_the_base_covers,
+    an_erasure_leaves_empty_rows,
 )
 
 

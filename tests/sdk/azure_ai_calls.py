@@ -64,7 +64,6 @@ OPERATIONS: dict[str, Callable[[Any, Before], Any]] = {
     "delete_feature_importance": lambda admin, _: admin.delete_feature_importance("none"),
 }
 REFUSED = {
-    "delete_logs": 501,
     "apply_from_evaluation": 404,
     "get_evaluation": 404,
     "delete_evaluation": 404,

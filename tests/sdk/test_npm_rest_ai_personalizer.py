@@ -17,7 +17,6 @@ REFUSED = {
     "POST /configurations/applyFromEvaluation": 404,
     "POST /logs/interactions": 501,
     "POST /logs/observations": 501,
-    "DELETE /logs": 501,
 }
 
 

@@ -175,13 +175,6 @@ def test_rewards_and_the_mode_do_not_change_together() -> None:
             watching.check_change(replace(online, **change))
 
 
-def test_a_retention_that_has_no_effect_is_told() -> None:
-    assert ServiceConfiguration().notices == []
-    (notice,) = ServiceConfiguration(log_retention_days=30).notices
-    assert (notice.code, notice.level) == ("log-retention", "warning")
-    assert "log_retention_days is 30, but this rbmle keeps the log" in notice.text
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -1,4 +1,4 @@
-"""Logs: `rbmle log export`, `import`, `verify`, `convert` and `salvage`; `rbmle backup` and `rbmle restore`."""
+"""Logs: `rbmle log export`, `import`, `verify`, `erase` and more; `rbmle backup` and `rbmle restore`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -191,6 +191,28 @@ def convert_log(
     _say_left_out(reading, console)
 
 
+@log_command("compact")
+def compact_log(data: DataFolder = None, log: LogURL = None) -> None:
+    """Return the space of deleted records to the system; stop the service first.
+
+    A log that this version began returns its space by itself, except in PostgreSQL.
+
+    rbmle log compact --data my-service
+    """
+    with _open_service_log(data, log, is_read_only=False) as opened:
+        console, before, lease = open_console(), opened.size(), opened.lease()
+        if not lease.take():
+            raise SettingError("a service uses this log; stop it first")
+        try:
+            opened.compact()
+        finally:
+            lease.release()
+        print_line(
+            f"The log took {before / 1e6:,.1f} MB, and takes {opened.size() / 1e6:,.1f} MB now.",
+            console,
+        )
+
+
 @log_command("salvage")
 def salvage_log(
     out: Annotated[Path, typer.Option(help="The folder to create, with what can be saved.")],
@@ -352,13 +374,15 @@ def open_decisions(path: Path, format: str | None) -> Iterator["DecisionLog"]:
 
 
 @contextmanager
-def _open_service_log(data: Path | None, url: str | None) -> Iterator["Log"]:
-    """Open a log read-only; raise SettingError that says which option to give."""
+def _open_service_log(
+    data: Path | None, url: str | None, *, is_read_only: bool = True
+) -> Iterator["Log"]:
+    """Open a log; raise SettingError that says which option to give."""
     place = _place(data) if url is None else url
     try:
         from rbmle.service.log import open_log
 
-        log = open_log(place, is_read_only=True)
+        log = open_log(place, is_read_only=is_read_only)
     except ModuleNotFoundError as error:
         raise SettingError(
             f"{error.name} is not installed; pip install 'rbmle[serve,postgres]'"

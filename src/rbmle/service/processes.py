@@ -22,6 +22,7 @@ from rbmle.service.http.logging import configure_logging, tell
 from rbmle.service.http.metrics import WorkerCounters
 from rbmle.service.http.server import Binding, Server, open_sockets
 from rbmle.service.learner.learner import LogLearner
+from rbmle.service.learner.retention import Retention
 from rbmle.service.learner.start import Start, describe_settings
 from rbmle.service.log import LOG_FILE, open_log, open_publications
 from rbmle.service.log.writer import Histogram, Timings
@@ -73,7 +74,13 @@ def run_front_end(
         commits = Timings(Histogram(counters.values("commits")))
         warmed = partial(_note_warm, counters)
         front_end = held.enter_context(
-            FrontEnd(log, publications, Path(settings.data), commits, warmed)
+            FrontEnd(
+                log,
+                publications,
+                Path(settings.data),
+                commits,
+                warmed,
+            )
         )
         application = Application(front_end, keys_of(settings), settings.budget(), counters)
         server = Server(application, binding, started, application.submit)
@@ -110,16 +117,19 @@ def run_learner(
             for line in describe_settings(settings_of(log)):
                 tell(line)
         evaluator = Evaluator(address, lambda: learner.is_leading, tell)
+        retention = Retention(address, start.data, lambda: learner.is_leading, tell)
         evaluator.start()
         keeper = ShadowKeeper(address, lambda: learner.is_leading, tell)
         learner.find_shadows = lambda: keeper.reports
         keeper.start()
+        retention.start()
         started()
         try:
             learner.run()
         finally:
             evaluator.stop()
             keeper.stop()
+            retention.stop()
     finally:
         publications.close()
         log.close()

@@ -28,7 +28,6 @@ from rbmle.service.iso8601 import (
     parse_date,
     parse_duration,
 )
-from rbmle.service.notices import Notice
 
 DATA = "rbmle-data"
 CHECKPOINT_SECONDS = 60.0
@@ -342,7 +341,7 @@ _REWARD_SETTINGS = ("reward_wait_time", "default_reward", "reward_aggregation", 
 class ServiceConfiguration:
     """How the service decides and learns: kept in the log, and changed over HTTP.
 
-    Retention, export, retraining and optimization are stored and shown, and have no effect.
+    Export, retraining and optimization are stored and shown, and have no effect.
     """
 
     reward_wait_time: Annotated[
@@ -386,8 +385,8 @@ class ServiceConfiguration:
         int,
         Setting(
             WHOLE,
-            "Kept for Personalizer's clients; nothing is deleted yet. −1 means for ever; otherwise it must be "
-            "at least a day longer than the reward wait time.",
+            "After how many days records of the log are deleted; the model keeps what it learned of them. −1 "
+            "means never; otherwise it must be at least a day longer than the reward wait time.",
             schema={
                 "anyOf": [
                     {"const": FOREVER},
@@ -553,20 +552,6 @@ class ServiceConfiguration:
     @property
     def wait_milliseconds(self) -> int:
         return self.reward_wait_time // timedelta(milliseconds=1)
-
-    @property
-    def notices(self) -> list[Notice]:
-        """Return notices about settings that have no effect."""
-        if self.log_retention_days == FOREVER:
-            return []
-        return [
-            Notice(
-                code="log-retention",
-                title="No record of the log is deleted.",
-                text=f"log_retention_days is {self.log_retention_days}, but this rbmle keeps the log "
-                "for ever. If old records must be deleted, begin a new log and delete the old one.",
-            )
-        ]
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:

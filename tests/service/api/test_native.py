@@ -99,7 +99,8 @@ def test_native_answers_omit_empty_fields() -> None:
     )
     status = StatusAnswer(version="0.1.0", records=10, learned=7, backlog=3, observations=3)
     assert msgspec.json.encode(status) == (
-        b'{"version":"0.1.0","records":10,"learned":7,"backlog":3,"observations":3}'
+        b'{"version":"0.1.0","records":10,"learned":7,"backlog":3,"observations":3,'
+        b'"deleted":0,"erasures":0,"oldest":null}'
     )
     assert native.encode_problem(native.fault(Fault.THROTTLED, "wait")) == (
         b'{"error":{"code":"throttled","message":"wait"}}'

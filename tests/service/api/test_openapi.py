@@ -42,6 +42,7 @@ def test_the_openapi_document_names_every_path_and_status() -> None:
         "/v1/events/{id}/activate",
         "/v1/configuration",
         "/v1/status",
+        "/v1/erasures",
         "/v1/lift",
         "/v1/shadows",
         "/v1/shadows/{id}/promote",

@@ -22,6 +22,7 @@ from rbmle.service.log.records import (
     Decided,
     EvaluationAsked,
     EvaluationDeleted,
+    LogCleared,
     PromotionAsked,
     decode_record,
 )
@@ -75,6 +76,10 @@ class Operations:
         """Start the same model again, without what it has learned."""
         async with self._changing:
             await self._wait_until_in_force(self.service.reset())
+
+    async def clear_log(self) -> None:
+        """Have all records until now deleted; the model keeps what it has learned."""
+        await self._commits.wait(self.service.decider.append(LogCleared()))
 
     async def model_times(self) -> tuple[datetime, datetime]:
         """Return when the deciding model was started, and when it last changed."""
@@ -158,8 +163,8 @@ def export_model(service: FrontEnd) -> bytes:
 def log_times(service: FrontEnd) -> tuple[datetime, datetime]:
     """Return the times of the first and the last record."""
     log = service.log
-    first, last = next(log.read(0, 1)), next(log.read(log.last() - 1, 1))
-    return date_of(first.row.time), date_of(last.row.time)
+    first, last = next(log.read(log.extent().deleted, 1)), next(log.read(log.last() - 1, 1))
+    return date_of(first.row.time), date_of(max(first.row.time, last.row.time))
 
 
 def date_of(milliseconds: int) -> datetime:

@@ -5,6 +5,7 @@ import msgspec
 from rbmle.service.dashboard import words
 from rbmle.service.dashboard.headline import headline
 from rbmle.service.dashboard.overview import Overview
+from rbmle.service.model.report import Report
 from rbmle.service.notices import Level
 from rbmle.service.statistics.estimates import Comparison, MeanEstimate
 from rbmle.service.statistics.lift import RewardSums
@@ -363,6 +364,7 @@ def _service_rows(overview: Overview) -> TableRows:
     return _text_rows(
         ("Log", "writable" if overview.log_unavailable_since is None else "not writable"),
         ("Log size", size),
+        *_rows_of_what_left(overview.report),
         (f"fsync, p99{this}", words.latency(overview.fsync_p99_seconds)),
         (f"Request, p50{this}", words.latency(overview.latency_p50_seconds)),
         (f"Request, p99{this}", words.latency(overview.latency_p99_seconds)),
@@ -370,6 +372,17 @@ def _service_rows(overview: Overview) -> TableRows:
         *([] if overview.workers == 1 else [("Front ends", words.count(overview.workers))]),
         ("Version", overview.status.version),
     )
+
+
+def _rows_of_what_left(report: Report) -> list[tuple[str, str]]:
+    """Return rows about deleted and erased records; none if there are none."""
+    rows = []
+    if report.deleted:
+        since = "" if report.oldest is None else f"; kept since {words.clock(report.oldest)}"
+        rows.append(("Deleted by retention", words.count_of(report.deleted, "record") + since))
+    if report.erasures:
+        rows.append(("Erasures of people's events", words.count(report.erasures)))
+    return rows
 
 
 def _text_rows(*rows: tuple[str, str]) -> TableRows:

@@ -12,12 +12,12 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copyfile, rmtree
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
@@ -28,11 +28,23 @@ from rbmle.service.access.keys import KEYS_FILE
 from rbmle.service.exports.rows import Step, ignore_step
 from rbmle.service.learner.checkpoints import Checkpoints, last_record
 from rbmle.service.log import LOG_FILE, is_postgres, open_log, open_publications
-from rbmle.service.log.base import Log, LogDamaged, LogError, Row, Stored, mask_passwords, origin_of
+from rbmle.service.log.backend import DatabaseLog
+from rbmle.service.log.base import (
+    Base,
+    Extent,
+    Log,
+    LogChanged,
+    LogDamaged,
+    LogError,
+    Row,
+    Stored,
+    mask_passwords,
+    origin_of,
+)
 from rbmle.service.log.publications import DAYS, MODEL, REPORT, Publications
 
 FORMAT = "rbmle backup"
-VERSION = 1
+VERSION, NUMBERED = 1, 2  # the second if records have left the log: rows then have their numbers
 TOGETHER = 500  # rows in a block of the archive, and in a transaction when they are restored
 BLOCK = 2**20  # bytes that are copied at a time
 OWNER_ONLY = 0o600
@@ -40,7 +52,10 @@ SESSIONS_FILE = "sessions-ended"
 PUBLISHED = (MODEL, REPORT, DAYS)
 _ROWS, _MANIFEST = "log.rows", "manifest.json"
 _FILES, _PUBLISHED = "files/", "published/"
+_BASE = "log.base"
 _LENGTH = struct.Struct(">Q")
+_PlainRow = tuple[str, str, str | None, int, bytes]
+_NumberedRow = tuple[int, str, str, str | None, int, bytes]
 # Errors of zipfile and the decoders when bytes of an archive are damaged.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -73,6 +88,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     time: int  # when it was taken, in milliseconds since the epoch
     origin: str  # of the log
     rows: int
+    last: int = 0  # the number of the last row, where rows have numbers
+    erasures: int = 0
+    base: int = (
+        0  # the number of the last row that is covered by the base of the log; 0: it has none
+    )
+    needed: tuple[int, ...] = ()  # of the base
     entries: dict[str, ArchiveEntry]
 
     @property
@@ -92,7 +113,7 @@ def back_up(
     """Write a backup, whole or not at all, readable to its owner only; the service may run meanwhile.
 
     Checkpoints and publications are copied first, so that the log has every record that they know. Raise
-    LogDamaged at a damaged row.
+    LogDamaged at a damaged row, and LogChanged if records are erased or deleted meanwhile.
     """
     entries: dict[str, ArchiveEntry] = {}
     with (
@@ -106,13 +127,23 @@ def back_up(
         for name in PUBLISHED:
             if (newest := publications.newer(name, None)) is not None:
                 entries[_PUBLISHED + name] = _write_entry(archive, _PUBLISHED + name, [newest[1]])
-        rows = log.last()
-        entries[_ROWS] = _write_entry(archive, _ROWS, _blocks(log, rows, step))
+        extent, base, last = log.extent(), log.base(), log.last()
+        if base is not None:
+            entries[_BASE] = _write_entry(archive, _BASE, [base.content])
+        reader = _RowBlocks(log, last, step, is_numbered=extent != Extent())
+        entries[_ROWS] = _write_entry(archive, _ROWS, reader.blocks())
+        if log.extent() != extent:
+            raise LogChanged("records were erased or deleted meanwhile; take the backup again")
         manifest = Manifest(
+            version=NUMBERED if reader.is_numbered else VERSION,
             rbmle=rbmle.__version__,
             time=time.time_ns() // 1_000_000,
             origin=origin_of(log),
-            rows=rows,
+            rows=reader.count,
+            last=last,
+            erasures=extent.erasures,
+            base=0 if base is None else base.seq,
+            needed=() if base is None else base.needed,
             entries=entries,
         )
         archive.writestr(zipfile.ZipInfo(_MANIFEST), msgspec.json.encode(manifest))
@@ -178,9 +209,9 @@ class _Backup:
             raise BackupError(f"{path} is not a backup of rbmle: it has no {_MANIFEST}")
         self.manifest = msgspec.json.decode(archive.read(_MANIFEST), type=Manifest)
         format, version = self.manifest.format, self.manifest.version
-        if (format, version) != (FORMAT, VERSION):
+        if format != FORMAT or version not in (VERSION, NUMBERED):
             raise BackupError(
-                f"{path} is {format} {version}, but this rbmle knows {FORMAT} {VERSION}; install the version "
+                f"{path} is {format} {version}, but this rbmle knows {FORMAT} {NUMBERED}; install the version "
                 f"that wrote it, {self.manifest.rbmle}, or a later one"
             )
         if any("/" in name or name.startswith(".") for name in self.manifest.files):
@@ -191,9 +222,17 @@ class _Backup:
         with _readable(self.path), self._archive.open(name) as source:
             yield from _check_blocks(source, self.manifest.entries[name], name, self.path)
 
-    def rows(self, step: Step) -> Iterator[list[Row]]:
+    def base(self) -> Base | None:
+        """Return the base of the log; None if it has none."""
+        manifest = self.manifest
+        if not manifest.base:
+            return None
+        return Base(manifest.base, manifest.needed, b"".join(self.content(_BASE)))
+
+    def rows(self, step: Step) -> Iterator[list[Stored]]:
         """Yield the rows of the log in their order, in batches; raise BackupError as `content` does."""
-        decoder = msgspec.msgpack.Decoder(list[tuple[str, str, str | None, int, bytes]])
+        is_numbered = self.manifest.version == NUMBERED
+        decoder = msgspec.msgpack.Decoder(list[_NumberedRow] if is_numbered else list[_PlainRow])
         count, buffer = 0, bytearray()
         for block in self.content(_ROWS):
             buffer += block
@@ -203,7 +242,10 @@ class _Backup:
                 if len(buffer) < end:
                     break
                 encoded = bytes(buffer[_LENGTH.size : end])
-                rows = [Row(*values) for values in decoder.decode(encoded)]
+                values: Any = decoder.decode(encoded)
+                if not is_numbered:
+                    values = [(seq, *row) for seq, row in enumerate(values, count + 1)]
+                rows = [Stored(seq, Row(*row)) for seq, *row in values]
                 del buffer[:end]
                 yield rows
                 count += len(rows)
@@ -245,17 +287,33 @@ def _files_of(data: Path | None, settings: Path | None) -> Iterator[Path]:
         yield from Checkpoints(data).paths()
 
 
-def _blocks(log: Log, last: int, step: Step) -> Iterator[bytes]:
-    """Yield the rows of a log in blocks, each after its length."""
-    rows: list[tuple[str, str, str | None, int, bytes]] = []
-    for stored in log.read(0, last):
-        row = stored.row
-        rows.append((row.kind, row.event, row.request, row.time, row.payload))
-        if len(rows) == TOGETHER or stored.seq == last:
-            block = msgspec.msgpack.encode(rows)
-            yield _LENGTH.pack(len(block)) + block
-            rows = []
-        step(stored.seq)
+class _RowBlocks:
+    """The rows of a log in blocks, each after its length."""
+
+    def __init__(self, log: Log, last: int, step: Step, *, is_numbered: bool) -> None:
+        self.count, self.is_numbered = 0, is_numbered
+        self._log, self._last, self._step = log, last, step
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the blocks of the rows up to the last."""
+        rows: list[_PlainRow | _NumberedRow] = []
+        for stored in self._log.read():
+            if stored.seq > self._last:
+                break
+            row = stored.row
+            plain = (row.kind, row.event, row.request, row.time, row.payload)
+            rows.append((stored.seq, *plain) if self.is_numbered else plain)
+            if len(rows) == TOGETHER:
+                yield self._encode(rows)
+                rows = []
+            self._step(stored.seq)
+        if rows:
+            yield self._encode(rows)
+
+    def _encode(self, rows: Sequence[_PlainRow | _NumberedRow]) -> bytes:
+        self.count += len(rows)
+        block = msgspec.msgpack.encode(rows)
+        return _LENGTH.pack(len(block)) + block
 
 
 def _write_entry(archive: zipfile.ZipFile, name: str, blocks: Iterable[bytes]) -> ArchiveEntry:
@@ -318,24 +376,40 @@ def _hold_lease(data: Path, url: str | None) -> Iterator[None]:
 
 
 def _fill_file(path: Path, backup: _Backup, step: Step) -> None:
-    with closing(open_log(str(path))) as log:
+    from rbmle.service.log.sqlite import SQLiteLog
+
+    with closing(SQLiteLog(path)) as log:
         for rows in backup.rows(step):
-            log.append(rows)
-    with closing(open_log(str(path), is_read_only=True)) as log:
-        problems, last, origin = log.verify(), log.last(), origin_of(log)
-    if problems or (last, origin) != (backup.manifest.rows, backup.manifest.origin):
-        problem = problems[0] if problems else f"it has {last:,} rows"
-        raise BackupError(f"the restored log differs from the one in the backup: {problem}")
+            log.fill(rows)
+        _restore_base(log, backup)
+    with closing(open_log(str(path), is_read_only=True)) as restored:
+        problems = restored.verify()
+        if problems:
+            raise BackupError(f"the restored log differs from the one in the backup: {problems[0]}")
+        _check_restored(restored, backup.manifest)
 
 
 def _fill_server(url: str, backup: _Backup, step: Step, *, overwrites: bool) -> None:
-    from rbmle.service.log.postgres import replace_rows
+    from rbmle.service.log.postgres import PostgresLog, replace_rows
 
     replace_rows(url, backup.rows(step), overwrites=overwrites)
-    with closing(open_log(url, is_read_only=True)) as log:
-        last, origin = log.last(), origin_of(log)
-    if (last, origin) != (backup.manifest.rows, backup.manifest.origin):
-        raise BackupError(f"the restored log has {last:,} rows, not {backup.manifest.rows:,}")
+    with closing(PostgresLog(url)) as log:
+        _restore_base(log, backup)
+        _check_restored(log, backup.manifest)
+
+
+def _restore_base(log: DatabaseLog, backup: _Backup) -> None:
+    base, erasures = backup.base(), backup.manifest.erasures
+    if base is not None or erasures:
+        log.restore_base(base, erasures)
+
+
+def _check_restored(log: Log, manifest: Manifest) -> None:
+    last, origin = log.last(), origin_of(log)
+    if (last, origin) != (manifest.last or manifest.rows, manifest.origin):
+        raise BackupError(
+            f"the restored log differs from the one in the backup: it ends at row {last:,}"
+        )
 
 
 def _aside(data: Path) -> Path:
@@ -385,6 +459,7 @@ class _SoundRows:
 
     def __init__(self, log: Log) -> None:
         self.log, self.problem = log, ""
+        self._deleted = log.extent().deleted
         self.damaged: int | None = None  # the number of that record, if it is known
 
     def rows(self) -> Iterator[Stored]:
@@ -395,7 +470,7 @@ class _SoundRows:
             begun = after
             try:
                 for stored in self.log.read(after, limit):
-                    if stored.seq != after + 1:
+                    if stored.seq > max(after, self._deleted) + 1:
                         self.problem = (
                             f"row {after + 1} is missing: row {stored.seq} follows row {after}"
                         )
@@ -438,18 +513,22 @@ def salvage(log: Log, data: Path | None, out: Path, step: Step = ignore_step) ->
 
 
 def _copy_log(log: Log, path: Path, step: Step) -> Salvaged:
+    from rbmle.service.log.sqlite import SQLiteLog
+
     reader, kept, until = _SoundRows(log), 0, None
-    with closing(open_log(str(path))) as copy:
+    with closing(SQLiteLog(path)) as copy:
         rows = []
         for stored in reader.rows():
-            rows.append(stored.row)
+            rows.append(stored)
             kept, until = stored.seq, stored.row.time
             if len(rows) == TOGETHER:
-                copy.append(rows)
+                copy.fill(rows)
                 rows = []
             step(stored.seq)
         if rows:
-            copy.append(rows)
+            copy.fill(rows)
+        if (extent := log.extent()) != Extent():
+            copy.restore_base(log.base(), extent.erasures)
     last = None
     with suppress(LogError):
         last = log.last()

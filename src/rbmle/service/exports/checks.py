@@ -37,8 +37,11 @@ def check_log(log: Log, folder: Path | None = None, step: Step = ignore_step) ->
     summary = LogSummary(problems=log.verify())
     if summary.problems:
         return summary
-    joiner = Joiner(log=log, listener=Listener(), counts=summary.counts)
-    for stored in log.read(0, log.last()):
+    joiner = Joiner(log=log, listener=Listener(), counts=summary.counts, skips=None)
+    last = log.last()
+    for stored in log.read():
+        if stored.seq > last:
+            break
         summary.kinds[stored.row.kind] += 1
         try:
             record = read_record(joiner, stored)

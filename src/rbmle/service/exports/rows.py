@@ -67,7 +67,7 @@ class SettledRows(Listener):
 
     def __init__(self, log: Log, last: int, step: Step = ignore_step) -> None:
         self._log, self._last, self._step = log, last, step
-        self._joiner = Joiner(log=log, listener=self)
+        self._joiner = Joiner(log=log, listener=self, skips=None)
         self._ready: list[Settled | Pending] = []
 
     @property
@@ -75,7 +75,9 @@ class SettledRows(Listener):
         return len(self._joiner.pending)
 
     def __iter__(self) -> Iterator[ExportRow]:
-        for stored in self._log.read(0, self._last):
+        for stored in self._log.read():
+            if stored.seq > self._last:
+                return
             while self._joiner.close_some(stored.row.time):
                 yield from self._take()
             self._joiner.join(stored, read_record(self._joiner, stored))

@@ -28,7 +28,14 @@ from rbmle.service.exports.evaluator import NICE, STOP_SECONDS
 from rbmle.service.learner.fold import Budget
 from rbmle.service.learner.joining import Joiner, Listener, Settled
 from rbmle.service.log import open_log
-from rbmle.service.log.base import DuplicateRequest, Log, LogUnavailable, Stored
+from rbmle.service.log.base import (
+    DuplicateRequest,
+    Log,
+    LogChanged,
+    LogUnavailable,
+    Stored,
+    origin_of,
+)
 from rbmle.service.log.clock import clock
 from rbmle.service.log.records import (
     OPERATOR,
@@ -176,13 +183,16 @@ class Shadows(Listener):
         self.shadows = [
             Shadow(name, written.model.with_policy(parse_shadow(name))) for name in self.names
         ]
-        self._joiner = Joiner(log=log, listener=self)
+        self._joiner = Joiner(log=log, listener=self, skips=log.extent().deleted)
+        self._origin = origin_of(log)
         self.seq, self.is_behind = 0, True
         self._since = 0
         self._asked: list[tuple[int, PromotionAsked]] = []
 
     def follow(self) -> None:
-        """Take in what is new in the log, a batch at most."""
+        """Take in a batch of new records at most; raise LogChanged if others were erased or deleted."""
+        if origin_of(self._log) != self._origin:
+            raise LogChanged("records of events were erased")
         records = list(self._log.read(self._joiner.seq, BATCH))
         for stored in records:
             record = self._joiner.advance(stored)
@@ -320,7 +330,7 @@ def _follow(address: str, connection: Connection) -> None:
     """Follow the log until the keeper or its shadows are gone; reports go through the connection."""
     os.nice(NICE)
     parent, reported = multiprocessing.parent_process(), 0.0
-    with suppress(LogUnavailable, BrokenPipeError), closing(open_log(address)) as log:
+    with suppress(LogUnavailable, LogChanged, BrokenPipeError), closing(open_log(address)) as log:
         shadows = Shadows(log, settings_of(log))
         while parent is None or parent.is_alive():
             shadows.follow()

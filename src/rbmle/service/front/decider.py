@@ -36,6 +36,7 @@ from rbmle.service.log.records import (
     EVALUATIONS,
     NO_FEATURES,
     OPERATOR,
+    RETENTION,
     Activated,
     Assignment,
     Decided,
@@ -43,6 +44,7 @@ from rbmle.service.log.records import (
     EvaluationDeleted,
     Guarded,
     GuardRule,
+    LogCleared,
     OfferedAction,
     Play,
     PromotionAsked,
@@ -113,10 +115,11 @@ class Decider:
         for event, request in zip(events, ranks, strict=True):
             if request.slots:
                 self.slots.remember(event, [slot.id for slot in request.slots])
+        digests = [digest_of(body) for _, _, body in requests]
         return [
-            _draft(event, request, chosen, digest_of(body), published, assignment, guard)
-            for event, (request, _, body), chosen, assignment, guard in zip(
-                events, requests, plays, assignments, guarded, strict=True
+            _draft(event, request, chosen, digest, published, assignment, guard)
+            for event, request, digest, chosen, assignment, guard in zip(
+                events, ranks, digests, plays, assignments, guarded, strict=True
             )
         ]
 
@@ -211,6 +214,8 @@ class Decider:
                 event = CLOCK
             case EvaluationAsked() | EvaluationDeleted() | PromotionAsked():
                 event = EVALUATIONS
+            case LogCleared():
+                event = RETENTION
             case _:
                 event = OPERATOR
         return self._writer.submit([_row(event, request, record)])

@@ -114,9 +114,7 @@ class FrontEnd:
             notice.code for notice in reported
         }  # the learner may have seen the same clock jump
         local = [notice for notice in clock.notices if notice.code not in codes]
-        configuration = self._settings.configuration
-        unused = [] if configuration is None else configuration.notices
-        return by_urgency([*reported, *local, *self._learner_notices(), *unused])
+        return by_urgency([*reported, *local, *self._learner_notices()])
 
     @property
     def is_learner_up(self) -> bool:
@@ -278,6 +276,11 @@ class FrontEnd:
             learned=learned,
             backlog=records - learned,
             observations=0 if published is None else published.bandit.round,
+            deleted=report.deleted,
+            erasures=report.erasures,
+            oldest=None
+            if report.oldest is None
+            else datetime.fromtimestamp(report.oldest / 1000, UTC),
         )
 
     def require_published(self) -> Published:
@@ -303,7 +306,11 @@ class FrontEnd:
         """Return the age in seconds of the oldest record that is not learned."""
         status = self.status()
         oldest = next(self.log.read(status.learned, 1), None) if status.backlog > 0 else None
-        return 0.0 if oldest is None else max(0.0, (clock.now() - oldest.row.time) / 1000)
+        return (
+            0.0
+            if oldest is None or not oldest.row.time
+            else max(0.0, (clock.now() - oldest.row.time) / 1000)
+        )
 
 
 class Follower:
@@ -364,8 +371,7 @@ class Follower:
             self._origin = self._origin or origin_of(self._log)
             if self._origin and (content := self._read_newer(MODEL)) is not None:
                 published = self._models.decode(content, self._origin)
-                known = 0 if self.published is None else self.published.seq
-                if published is not None and published.seq >= known:
+                if published is not None and self._is_newer(published):
                     self._take(published)
             if self._origin and self._rehearsed is None:  # while the learner starts
                 model = settings_of(self._log).model
@@ -383,6 +389,15 @@ class Follower:
             self._reading.note_failure(str(error))
         else:
             self._reading.note_success()
+
+    def _is_newer(self, published: Published) -> bool:
+        """Return whether to decide with this model: not with an older one, or one from before an erasure."""
+        if self.published is None:
+            return True
+        if published.origin == self.published.origin:
+            return published.seq >= self.published.seq
+        self._origin = origin_of(self._log)
+        return published.origin == self._origin
 
     def _take(self, published: Published) -> None:
         """Decide with a model from now on."""

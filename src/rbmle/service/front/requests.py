@@ -154,10 +154,13 @@ class StatusAnswer(Struct, frozen=True, kw_only=True):
     """The state of the service."""
 
     version: str
-    records: int  # in the log
+    records: int  # that were ever in the log
     learned: int  # records that the deciding model knows
     backlog: int  # records that are not learned yet
     observations: int  # that the model has learned from
+    deleted: int = 0  # records up to this one are deleted, by retention
+    erasures: int = 0  # how often records of events were erased
+    oldest: datetime | None = None  # the time of the first record after those; None: unknown
 
 
 def check_event(event: str) -> None:

@@ -251,6 +251,13 @@ class Metrics(Collector):
             ("backlog_records", "Records that are not learned yet", status.backlog),
             ("log_records", "Records in the log", status.records),
             ("log_bytes", "Size of the log", report.log_bytes),
+            ("log_deleted_records", "Records that retention has deleted", report.deleted),
+            ("log_erasures", "How often records of events were erased", report.erasures),
+            (
+                "log_oldest_seconds",
+                "Age of the oldest record that is not deleted",
+                0.0 if report.oldest is None else max(0.0, time.time() - report.oldest / 1000),
+            ),
             ("model_observations", "Observations of the model", status.observations),
             ("model_age_seconds", "Age of the last record that the deciding model knows", age),
             (

@@ -99,6 +99,7 @@ class Fold(Listener):
     log: Log
     make: Callable[[dict[str, Any]], FoldedModel]  # of the settings of a Modelled record
     watcher: Watcher | None = None
+    skips: int = 0  # records up to this one may be missing: they are to be forgotten
     joiner: Joiner = field(init=False)
     settings: dict[str, Any] | None = field(init=False, default=None)  # None: no model was made
     model: FoldedModel | None = field(init=False, default=None)  # None: no model was made
@@ -111,7 +112,7 @@ class Fold(Listener):
     _times: list[int] = field(init=False, default_factory=list)  # when each of them was settled
 
     def __post_init__(self) -> None:
-        self.joiner = Joiner(log=self.log, listener=self)
+        self.joiner = Joiner(log=self.log, listener=self, skips=self.skips)
 
     def resume(
         self, settings: dict[str, Any], bandit: Bandit, joined: Joined, budget: Budget

@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from rbmle.service.log.base import Log, Stored
+from rbmle.service.log.base import Log, LogChanged, Stored
 from rbmle.service.log.records import (
     Activated,
     ClockCorrected,
@@ -193,8 +193,10 @@ def decisions_at(log: Log, seqs: Sequence[int]) -> dict[int, DecisionRow]:
         for stored in log.read(first - 1, last - first + 1):
             if stored.seq in wanted:
                 record = decode_record(stored.row)
-                assert isinstance(record, Decided)
-                decisions[stored.seq] = stored, record
+                if isinstance(record, Decided):
+                    decisions[stored.seq] = stored, record
+    if len(decisions) < len(wanted):
+        raise LogChanged("a decision that waits for its reward was erased or deleted")
     return decisions
 
 
@@ -280,6 +282,7 @@ class Joiner:
     early: dict[str, list[Early]] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     turns: Turns = field(default_factory=Turns)
+    skips: int | None = 0  # records up to this one may be missing; None: all that retention deletes
     _deadlines: Deadlines = field(init=False)
     _due: list[str] = field(init=False, default_factory=list)  # to be closed, the first one last
     _early_ends: list[tuple[int, str]] = field(init=False)  # of early rewards, a heap too
@@ -320,7 +323,7 @@ class Joiner:
     def advance(self, stored: Stored) -> Record:
         """Close all that waited until the next record, and return it; `join` has to follow."""
         if stored.seq != self.seq + 1:
-            raise ValueError(f"record {stored.seq} came after {self.seq}; they come in order")
+            self._check_gap(stored.seq)
         while self.close_some(stored.row.time):
             pass
         return decode_record(stored.row)
@@ -342,6 +345,12 @@ class Joiner:
             _, event = heapq.heappop(self._early_ends)
             self._forget_early(event)
         return False
+
+    def _check_gap(self, seq: int) -> None:
+        """Raise LogChanged if records before one are missing that this joiner has to take in."""
+        deleted = self.log.extent().deleted if self.skips is None else self.skips
+        if not self.seq < seq <= deleted + 1:
+            raise LogChanged(f"record {seq} came after {self.seq}; those between are deleted")
 
     def join(self, stored: Stored, record: Record) -> None:
         """Take in the record that `advance` returned."""

@@ -18,10 +18,18 @@ import msgspec
 
 from rbmle.core.bandit import Bandit
 from rbmle.engine.compiled import seconds_compiled
-from rbmle.service.learner.checkpoints import Checkpoints, Restored
+from rbmle.service.learner.checkpoints import Checkpoints, Restored, begin_fold
 from rbmle.service.learner.fold import Fold
 from rbmle.service.learner.start import Start, begin
-from rbmle.service.log.base import LeaseLost, Log, LogUnavailable, Stored, origin_of
+from rbmle.service.log.base import (
+    Extent,
+    LeaseLost,
+    Log,
+    LogChanged,
+    LogUnavailable,
+    Stored,
+    origin_of,
+)
 from rbmle.service.log.clock import LogClockCheck, clock
 from rbmle.service.log.publications import DAYS, MODEL, REPORT, Publications
 from rbmle.service.log.records import CLOCK, ClockCorrected, Ticked, row_of
@@ -53,6 +61,7 @@ SHARE = 20  # publications take no more than one part in this many of the time
 POLL_SECONDS = 0.1  # between two looks for new records
 REPORT_SECONDS = 0.25  # between two reports, if there is something new
 TICK_SECONDS = 1.0  # between two records of the clock, and two reports at most
+ORIGIN_SECONDS = 0.25  # between two looks whether records were erased
 HELD_SECONDS = 0.5  # between two looks whether the lease is still held
 FREE_SECONDS = 0.1  # between two looks whether the lease is free
 YIELD_SECONDS = 3 * FREE_SECONDS  # for which a standby leaves a free lease to one that folds along
@@ -102,6 +111,8 @@ class LogLearner:
         self._saved = 0  # the seq of the last checkpoint
         self._learned_seconds = 0.0  # since then
         self._log_bytes = 0
+        self._extent = Extent()
+        self._oldest: int | None = None  # the time of the first record that is not deleted
         self._lifts: list[WindowLift] = []  # over the baseline action
         self._holdout: HoldoutLift | None = None
         self.find_shadows: Callable[[], list[ShadowReport]] = list  # none, unless a keeper has some
@@ -199,7 +210,11 @@ class LogLearner:
                 return
         if self._stop.is_set():
             return
-        self._origin = origin_of(self.log)
+        self._begin_fold()
+
+    def _begin_fold(self) -> None:
+        """Go on from a checkpoint, or from the base of the log."""
+        origin = origin_of(self.log)
         settings = settings_of(self.log)
         assert settings.model is not None  # every log begins with one
         if settings.model.notice is not None:
@@ -208,13 +223,31 @@ class LogLearner:
             warm = beside.submit(_prepare_model, settings.model)
             restored = self._checkpoints.restore(self.log, self.notify)
             warm.result()
+        self._origin = origin
         if restored is not None:
             self._resume(restored, settings)
+        else:
+            self.fold, self.statistics = begin_fold(self.log, None)
         self._start_point = (self.fold.seq, time.monotonic())
         self._may_publish_from = max(settings.seq, known := self._published_seq())
         if known < 0 and self.fold.seq < settings.seq:  # until something is learned
             initial = initial_model(settings.model, settings.configuration)
             self._publish(MODEL, encode(initial, self._origin))
+
+    def _begin_again(self, why: str) -> None:
+        """Fold the log from a checkpoint or its base, as records were erased or deleted.
+
+        Front ends keep the model that they have until this one knows as many records.
+        """
+        self.notify(f"the model is made again: {why}")
+        self._origin = ""  # if this fails, it is done again at the next step
+        self.statistics = Statistics()
+        self.fold = Fold(log=self.log, make=ModelSettings.from_json, watcher=self.statistics)
+        self._is_caught_up, self._is_reading_past, self._is_whole = False, True, True
+        self._known = (-1, None, None, 0)
+        self._snapshot, self._saved, self._resets = None, 0, 0
+        self._has_previous_report = False
+        self._begin_fold()
 
     def _published_seq(self) -> int:
         try:
@@ -260,10 +293,7 @@ class LogLearner:
         return (self._steps, joiner.seq, len(joiner.pending), 0 if bandit is None else bandit.round)
 
     def _resume(self, restored: Restored, settings: WrittenSettings) -> None:
-        state = restored.state
-        self.statistics = state.statistics
-        self.fold = Fold(log=self.log, make=ModelSettings.from_json, watcher=self.statistics)
-        self.fold.resume(state.settings, restored.bandit, state.joined, state.budget)
+        self.fold, self.statistics = begin_fold(self.log, restored)
         self._saved = self.fold.seq
         self._is_caught_up = settings.seq <= self.fold.seq
         self._resets = restored.bandit.resets
@@ -273,7 +303,13 @@ class LogLearner:
         self._steps += 1
         is_behind = False
         with self._reading.watch(LogUnavailable):
-            is_behind = self._learn()
+            try:
+                if self._is_due("origin", ORIGIN_SECONDS) and origin_of(self.log) != self._origin:
+                    raise LogChanged("records of events were erased")
+                is_behind = self._learn()
+            except LogChanged as error:
+                self._begin_again(str(error))
+                is_behind = True
         is_at_end = not is_behind and self._reading.failure is None
         if is_at_end:
             self._is_caught_up, self._is_reading_past = True, False
@@ -375,7 +411,9 @@ class LogLearner:
         try:
             records = self.log.last()
             if self._is_due("size", TICK_SECONDS):
-                self._log_bytes = self.log.size()
+                self._log_bytes, self._extent = self.log.size(), self.log.extent()
+                oldest = next(self.log.read(self._extent.deleted, 1), None)
+                self._oldest = None if oldest is None else oldest.row.time or None
         except LogUnavailable as error:
             failure = failure or Failure(time.time(), str(error))
         previous, now = self._find_previous_report(), clock.now()
@@ -401,6 +439,9 @@ class LogLearner:
             shadows=self.find_shadows(),
             guard=None if self.statistics.guard is None else self.statistics.guard.report(),
             log_bytes=self._log_bytes,
+            deleted=self._extent.deleted,
+            erasures=self._extent.erasures,
+            oldest=self._oldest,
             unavailable_since=None if failure is None else int(failure.since * 1000),
             unavailable_why="" if failure is None else failure.why,
             broken=broken,
@@ -504,7 +545,7 @@ class LogLearner:
         is_new = fold.bandit is not None and fold.seq != self._saved
         if self.is_leading and self._is_whole and is_new:
             with self._saving.watch(OSError):
-                self._checkpoints.save(fold, self.statistics)
+                self._checkpoints.save(fold, self.statistics, self._origin)
                 self._saved = fold.seq
 
     def _is_due(self, what: str, seconds: float, *, is_first: bool = True) -> bool:

@@ -179,7 +179,7 @@ def _differing(start: Start, before: ServiceConfiguration) -> str:
 
 
 def describe_settings(written: WrittenSettings) -> list[str]:
-    """Return lines about the policy of a log, its settings that are not the defaults, and its notices."""
+    """Return lines about the policy of a log, and its settings that are not the defaults."""
     model, configuration = written.model, written.configuration
     if model is None or configuration is None:
         return ["The log has no model yet."]
@@ -201,4 +201,4 @@ def describe_settings(written: WrittenSettings) -> list[str]:
     ]
     shown = " ".join(filter(None, differing)) or "none"
     line = f"The policy is {name_of(model.policy)}; settings that are not the defaults: {shown}"
-    return [line, *(f"{notice.title} {notice.text}" for notice in configuration.notices)]
+    return [line]

@@ -8,13 +8,18 @@ whatever the earlier holder appends or publishes with its own token is refused, 
 import struct
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Lock
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from rbmle.service.log.base import (
+    ERASED_ROW,
+    Base,
     DuplicateRequest,
+    Extent,
     LeaseLost,
     LogDamaged,
     LogUnavailable,
@@ -69,13 +74,13 @@ def _checksum(encoded: EncodedRow) -> int:
     return zlib.crc32(payload, zlib.crc32(head + kind + event + (request or b"")))
 
 
-def find_problems(entries: Iterable[EncodedRow]) -> list[str]:
-    """Return the gaps and the damaged rows of a whole log, read in order."""
+def find_problems(entries: Iterable[EncodedRow], deleted: int = 0) -> list[str]:
+    """Return the damaged rows of a whole log, read in order, and the gaps after row `deleted`."""
     problems = []
     last = 0
     for entry in entries:
         seq = entry[0]
-        if seq != last + 1:
+        if seq != last + 1 and seq > deleted + 1:
             problems.append(f"row {last + 1} should follow row {last}, but row {seq} does")
         last = seq
         try:
@@ -124,12 +129,20 @@ class LeaseLock(Protocol):
     def release(self) -> None: ...
 
 
+Execute = Callable[..., list[tuple[Any, ...]]]  # a statement and its values to rows
+
+
 class DatabaseLog(ABC):
     """A log in a table of a database, with a fence; see `Log`. A subclass knows the database and its SQL."""
 
     BY_EVENT: ClassVar[str]  # a query for the rows of an event
     BY_REQUEST: ClassVar[str]
     NEXT: ClassVar[str]  # a query for so many rows after a seq
+    TABLE: ClassVar[str]
+    BASE_TABLE: ClassVar[str]
+    HAS_BASE: ClassVar[str]  # a query that has a row with a true value if there is that table
+    CREATE_BASE: ClassVar[str]
+    TEXT: ClassVar[str] = "?"  # a parameter for a text
 
     def append(self, rows: Sequence[Row]) -> int:
         return self._append(rows, None)
@@ -149,7 +162,107 @@ class DatabaseLog(ABC):
         return decode_row(rows[0]) if rows else None
 
     def verify(self) -> list[str]:
-        return find_problems(self._read_encoded())
+        return find_problems(self._read_encoded(), self.extent().deleted)
+
+    def extent(self) -> Extent:
+        with self._reading() as execute:
+            return self._extent(execute)
+
+    def base(self) -> Base | None:
+        with self._reading() as execute:
+            if not self._extent(execute).deleted:
+                return None
+            ((seq, needed, content),) = execute(
+                f"SELECT seq, needed, content FROM {self.BASE_TABLE}"
+            )
+        return Base(seq, msgspec.msgpack.decode(needed, type=tuple[int, ...]), bytes(content))
+
+    def rebase(self, before: Extent, base: Base) -> bool:
+        check_base(base, self.last())
+        with self._changing() as execute:
+            if self._extent(execute) != before:
+                return False
+            self._put_base(execute, before.erasures, base)
+        return True
+
+    def discard(self, after: int, limit: int, kept: Collection[str]) -> int | None:
+        base = self.base()
+        if base is None:
+            return None
+        kept_events, needed = {event.encode() for event in kept}, set(base.needed)
+        looked = (
+            f"SELECT seq, event FROM {self.TABLE} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+        )
+        with self._reading() as execute:
+            rows = [
+                (seq, _as_bytes(event)) for seq, event in execute(looked, after, base.seq, limit)
+            ]
+        if not rows:
+            return None
+        last = rows[-1][0]
+        stay = [seq for seq, event in rows if event in kept_events or seq in needed]
+        if len(stay) < len(rows):
+            others = f" AND seq NOT IN ({', '.join(map(str, stay))})" if stay else ""
+            with self._changing(is_appending=False) as execute:
+                execute(f"DELETE FROM {self.TABLE} WHERE seq > ? AND seq <= ?{others}", after, last)
+        return last
+
+    def erase(self, before: Extent, seqs: Sequence[int], base: Base | None) -> bool:
+        update = (
+            f"UPDATE {self.TABLE} SET kind = {self.TEXT}, event = {self.TEXT}, request = NULL, time = ?,"
+            " payload = ?, checksum = ? WHERE seq = ?"
+        )
+        with self._changing() as execute:
+            if self._extent(execute) != before:
+                return False
+            for seq in seqs:
+                ((_, kind, event, _, time, payload, checksum),) = encode_rows(seq, [ERASED_ROW])
+                execute(update, kind, event, time, payload, checksum, seq)
+            self._put_base(execute, before.erasures + 1, base)
+        self._forget_old_rows()
+        return True
+
+    def restore_base(self, base: Base | None, erasures: int) -> None:
+        """Store the base of a log that is being restored."""
+        with self._changing() as execute:
+            self._put_base(execute, erasures, base)
+
+    def reclaim(self) -> bool:
+        return False
+
+    def _extent(self, execute: "Execute") -> Extent:
+        if not any(row[0] for row in execute(self.HAS_BASE)):
+            return Extent()
+        rows = execute(f"SELECT seq, erasures FROM {self.BASE_TABLE}")
+        return Extent(*rows[0]) if rows else Extent()
+
+    def _put_base(self, execute: "Execute", erasures: int, base: Base | None) -> None:
+        base = base or Base(0)
+        execute(self.CREATE_BASE)
+        execute(f"DELETE FROM {self.BASE_TABLE}")
+        needed = msgspec.msgpack.encode(base.needed)
+        execute(
+            f"INSERT INTO {self.BASE_TABLE} VALUES (?, ?, ?, ?)",
+            base.seq,
+            erasures,
+            needed,
+            base.content,
+        )
+
+    @abstractmethod
+    def _reading(self) -> "AbstractContextManager[Execute]":
+        """Lend a connection for reading, as a function that executes a statement; ? is a parameter."""
+
+    @abstractmethod
+    def _changing(self, *, is_appending: bool = True) -> "AbstractContextManager[Execute]":
+        """Begin a transaction in which nobody else appends, if `is_appending`; it ends with the context."""
+
+    @abstractmethod
+    def _forget_old_rows(self) -> None:
+        """Remove what the database still has of rows that were changed."""
+
+    @abstractmethod
+    def last(self) -> int: ...
 
     @abstractmethod
     def fence(self) -> Fence:
@@ -179,6 +292,18 @@ class DatabaseLog(ABC):
                 return
             after = chunk[-1][0]
             limit = None if limit is None else limit - size
+
+
+def check_base(base: Base, last: int) -> None:
+    """Raise ValueError if the log would not know the number of its last record once others are deleted."""
+    if not 0 < base.seq < last:
+        raise ValueError(
+            f"the base is {base.seq}; it must be above 0 and below {last}, the last record"
+        )
+
+
+def _as_bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
 
 
 def check_token(token: int, fence: Fence) -> None:

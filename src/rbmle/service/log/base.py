@@ -1,7 +1,11 @@
 """The interface of a log: rows in one total order, stored atomically, and never lost once acknowledged.
 
+Records leave a log in two ways only. Retention deletes the oldest ones, once the log has a `Base`: what a fold
+knew after the last of them. An erasure replaces the records of some events by empty ones.
+
 LogError
 ├── LogUnavailable     a disk or a server that does not serve at the moment; try again later
+├── LogChanged         records were erased or deleted that the caller still wanted
 ├── DuplicateRequest   rows whose request was stored before
 ├── LeaseLost          another learner has taken over; nothing was stored
 ├── LogDamaged         a row that differs from what was stored
@@ -9,7 +13,7 @@ LogError
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
@@ -21,6 +25,7 @@ _PASSWORD = re.compile(r"(?i)(postgres(?:ql)?://[^\s:/@]*):\S*@|(password=)[^\s&
 
 KEY_BYTES = 2048  # PostgreSQL indexes keys of up to 2704 bytes
 TIME_LIMIT = 2**63  # times are stored in 64 bits
+ERASED = "\x1d"  # the event of erased records
 
 
 class LogError(RBMLEError):
@@ -62,6 +67,10 @@ class LeaseLost(LogError):
     def __init__(self, token: int, newer: int) -> None:
         self.newer = newer
         LogError.__init__(self, f"the lease {token} is over: another learner has the lease {newer}")
+
+
+class LogChanged(LogError):
+    """Records were erased or deleted meanwhile; fold the log again, from its base."""
 
 
 class LogDamaged(LogError):
@@ -117,10 +126,32 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A row and its number in the log: 1, 2, …, without gaps."""
+    """A row and its number in the log: 1, 2, …, with gaps only up to `Extent.deleted`."""
 
     seq: int
     row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What has left a log."""
+
+    deleted: int = 0  # records up to this one may be missing: retention has deleted them
+    erasures: int = 0  # how often records of events were erased
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a fold knew after the last record that retention has deleted: the fold begins here."""
+
+    seq: int  # of that record
+    needed: tuple[
+        int, ...
+    ] = ()  # records up to it that stay: the decisions that the fold waits for
+    content: bytes = b""  # as `learner.checkpoints` writes it; empty: forget all earlier records
+
+
+ERASED_ROW = Row("erased", ERASED, None, 0, b"{}")  # what stays of an erased row, and its number
 
 
 class Log(Protocol):
@@ -163,6 +194,45 @@ class Log(Protocol):
 
     def size(self) -> int:
         """Return how many bytes the log takes where it is kept."""
+        ...
+
+    def extent(self) -> Extent:
+        """Return what has left the log."""
+        ...
+
+    def base(self) -> Base | None:
+        """Return where a fold of the log begins; None if that is its first record."""
+        ...
+
+    def rebase(self, before: Extent, base: Base) -> bool:
+        """Let folds begin later; return False, and do nothing, if the extent is not `before` any more.
+
+        From then on records up to the base may be deleted, by `discard`. A base that is not before the last
+        record is a ValueError.
+        """
+        ...
+
+    def discard(self, after: int, limit: int, kept: Collection[str]) -> int | None:
+        """Delete some records after a seq that the base covers, but not those of the events `kept`.
+
+        At most `limit` are looked at, in one short transaction. Return the seq of the last of these, to go on
+        after; None if there are no more.
+        """
+        ...
+
+    def erase(self, before: Extent, seqs: Sequence[int], base: Base | None) -> bool:
+        """Replace records by empty ones, and the base by another; return False as `rebase` does.
+
+        All of it happens in one transaction, or nothing.
+        """
+        ...
+
+    def reclaim(self) -> bool:
+        """Return some of the space of deleted records to the system; return whether there may be more."""
+        ...
+
+    def compact(self) -> None:
+        """Return all free space to the system, and remove what is left of deleted rows; it may block others."""
         ...
 
     def verify(self) -> list[str]:
@@ -212,8 +282,22 @@ class Lease(Protocol):
 
 
 def origin_of(log: Log) -> str:
-    """Return a digest that identifies a log: of its first record, which has the seed of its model."""
+    """Return an id of a log: a digest of its first record, which has the seed of its model, and its erasures.
+
+    So what was made of a log before an erasure is recognised, wherever it is kept; see `is_same_log`.
+    """
+    erasures = log.extent().erasures  # first: an erasure in between is then noticed
     first = next(iter(log.read(0, 1)), None)
     if first is None:
         return ""
-    return blake2b(b"%d/" % first.row.time + first.row.payload, digest_size=16).hexdigest()
+    digest = blake2b(b"%d/" % first.row.time + first.row.payload, digest_size=16).hexdigest()
+    return f"{digest}.{erasures}" if erasures else digest
+
+
+def is_same_log(origin: str, other: str) -> bool:
+    """Return whether two origins are of one log, maybe before and after an erasure.
+
+    >>> is_same_log("ab", "ab.2"), is_same_log("ab", "cd")
+    (True, False)
+    """
+    return origin.partition(".")[0] == other.partition(".")[0]

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -12,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rbmle.service.log.backend import (
     COLUMNS,
     DatabaseLog,
+    Execute,
     Fence,
     FencedLease,
     Pool,
@@ -20,7 +23,15 @@ from rbmle.service.log.backend import (
     encode_rows,
     requests_of,
 )
-from rbmle.service.log.base import Lease, LeaseLost, LogRefused, LogUnavailable, Row, mask_passwords
+from rbmle.service.log.base import (
+    Lease,
+    LeaseLost,
+    LogRefused,
+    LogUnavailable,
+    Row,
+    Stored,
+    mask_passwords,
+)
 from rbmle.service.log.publications import PublicationVersion
 
 VERSION = 1
@@ -80,9 +91,23 @@ LAST = "SELECT coalesce(max(seq), 0) FROM rbmle_log"
 CREATE_FENCE = (
     "CREATE TABLE IF NOT EXISTS rbmle_fence (token bigint NOT NULL, has_lock boolean NOT NULL)"
 )
+CREATE_BASE = """
+CREATE TABLE IF NOT EXISTS rbmle_base (
+    seq bigint NOT NULL,
+    erasures bigint NOT NULL,
+    needed bytea,
+    content bytea
+)
+"""
+HAS_BASE = "SELECT to_regclass('rbmle_base') IS NOT NULL"
 HAS_FENCE = "SELECT to_regclass('rbmle_fence') IS NOT NULL"
 COPY = "COPY rbmle_log FROM STDIN (FORMAT BINARY)"
 COPIED = ("int8", "bytea", "bytea", "bytea", "int8", "bytea", "int8")
+EMPTY_BASE = """
+DO $$ BEGIN
+    IF to_regclass('rbmle_base') IS NOT NULL THEN DELETE FROM rbmle_base; END IF;
+END $$
+"""
 EMPTY_PUBLISHED = """
 DO $$ BEGIN
     IF to_regclass('rbmle_published') IS NOT NULL THEN DELETE FROM rbmle_published; END IF;
@@ -246,7 +271,7 @@ def is_empty(connection: ServerSession, url: str) -> bool:
             raise LogRefused(f"{locate(url)} has tables named rbmle_log… of another program")
 
 
-def replace_rows(url: str, batches: Iterable[Sequence[Row]], *, overwrites: bool) -> None:
+def replace_rows(url: str, batches: Iterable[Sequence[Stored]], *, overwrites: bool) -> None:
     """Fill the log with these rows in one transaction; raise LogRefused if it has rows, unless `overwrites`."""
     try:
         connection = connect_writer(url, lock_seconds=5.0)
@@ -263,13 +288,11 @@ def replace_rows(url: str, batches: Iterable[Sequence[Row]], *, overwrites: bool
                         )
                     cursor.execute("DELETE FROM rbmle_log")
                 cursor.execute(EMPTY_PUBLISHED)
-                first = 1
+                cursor.execute(EMPTY_BASE)
                 with cursor.copy(COPY) as copy:
                     copy.set_types(COPIED)
-                    for rows in batches:
-                        for encoded in encode_rows(first, rows):
-                            copy.write_row(encoded)
-                        first += len(rows)
+                    for stored in chain.from_iterable(batches):
+                        copy.write_row(encode_rows(stored.seq, [stored.row])[0])
         finally:
             connection.close()
     except psycopg.Error as error:
@@ -296,6 +319,7 @@ class PostgresLog(DatabaseLog):
     BY_EVENT = SELECT + "WHERE event = %s ORDER BY seq"
     BY_REQUEST = SELECT + "WHERE request = %s"
     NEXT = SELECT + "WHERE seq > %s ORDER BY seq LIMIT %s"
+    TABLE, BASE_TABLE, CREATE_BASE, HAS_BASE = "rbmle_log", "rbmle_base", CREATE_BASE, HAS_BASE
 
     def __init__(self, url: str, *, is_read_only: bool = False, lock_seconds: float = 5.0) -> None:
         locate(url)  # else it is no URL
@@ -346,6 +370,25 @@ class PostgresLog(DatabaseLog):
         """Return the bytes of the table and its indexes."""
         return int(self._query("SELECT pg_total_relation_size('rbmle_log')")[0][0])
 
+    def compact(self) -> None:
+        """Write the table anew, which blocks all others meanwhile."""
+        try:
+            self._writing().execute("SET lock_timeout = 0")
+            self._writing().execute("VACUUM FULL rbmle_log")
+        except psycopg.Error as error:
+            raise self._unavailable("shorten", error) from error
+
+    def reclaim(self) -> bool:
+        """Let new rows take the space of deleted ones, beside others that read and write."""
+        try:
+            self._writing().execute("VACUUM rbmle_log")
+            return False
+        except psycopg.Error as error:
+            raise self._unavailable("shorten", error) from error
+
+    def _forget_old_rows(self) -> None:
+        self.reclaim()
+
     def lease(self) -> Lease:
         return FencedLease(
             ServerLock(self._url),
@@ -358,18 +401,13 @@ class PostgresLog(DatabaseLog):
         return _fence(self._query(FENCE))
 
     def move_fence(self, before: int, after: Fence) -> bool:
-        try:
-            connection = self._writing()
-            with connection.transaction():
-                connection.execute(LOCK)  # no other process appends meanwhile
-                connection.execute(CREATE_FENCE)
-                if _fence(connection.execute(FENCE).fetchall()).token != before:
-                    return False
-                connection.execute("DELETE FROM rbmle_fence")
-                connection.execute("INSERT INTO rbmle_fence VALUES (%s, %s)", after)
-                return True
-        except psycopg.Error as error:
-            raise self._unavailable("write", error) from error
+        with self._changing() as execute:
+            execute(CREATE_FENCE)
+            if _fence(execute(FENCE)).token != before:
+                return False
+            execute("DELETE FROM rbmle_fence")
+            execute("INSERT INTO rbmle_fence VALUES (?, ?)", *after)
+        return True
 
     def close(self) -> None:
         self._is_closed = True
@@ -437,6 +475,21 @@ class PostgresLog(DatabaseLog):
                 raise self._unavailable("read", error) from error
         raise AssertionError("the last try returns or raises")
 
+    @contextmanager
+    def _reading(self) -> Iterator[Execute]:
+        yield lambda statement, *values: self._query(statement.replace("?", "%s"), *values)
+
+    @contextmanager
+    def _changing(self, *, is_appending: bool = True) -> Iterator[Execute]:
+        try:
+            connection = self._writing()
+            with connection.transaction():
+                if is_appending:
+                    connection.execute(LOCK)  # no other process appends meanwhile
+                yield partial(_execute, connection)
+        except psycopg.Error as error:
+            raise self._unavailable("write", error) from error
+
     def _stored_requests(self, rows: Sequence[Row]) -> list[bytes]:
         query = "SELECT request FROM rbmle_log WHERE request = ANY(%s)"
         return [request for (request,) in self._query(query, requests_of(rows))]
@@ -449,6 +502,12 @@ class PostgresLog(DatabaseLog):
             f"runs, and try again",
             may_be_stored=self._unsettled is not None and self._unsettled.rows == rows,
         )
+
+
+def _execute(connection: ServerSession, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Execute a statement with ? for each value; return its rows, if it has any."""
+    cursor = connection.execute(statement.replace("?", "%b"), values)
+    return cursor.fetchall() if cursor.description else []
 
 
 def _fence(rows: Sequence[Sequence[Any]]) -> Fence:

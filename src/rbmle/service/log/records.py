@@ -13,6 +13,7 @@ from rbmle.service.log.base import Row
 OPERATOR = ""  # models and configurations
 CLOCK = "\x1f"  # time
 EVALUATIONS = "\x1e"
+RETENTION = "\x1c"
 
 RawFeatures = msgspec.Raw  # a JSON array of objects, as the client sent it
 NO_FEATURES: RawFeatures = msgspec.Raw(b"[]")
@@ -155,6 +156,14 @@ class Reset(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The model starts again; it learns nothing from earlier events."""
 
 
+class LogCleared(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """All earlier records are to be deleted; the model keeps what it has learned of them."""
+
+
+class Erased(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A record was here. A fold takes no notice of it, not even of its time."""
+
+
 class NamedPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A policy to evaluate: its settings, and `lin-ucb` or a name whose first word is that."""
 
@@ -229,7 +238,7 @@ KINDS: dict[str, type[Record]] = {
     kind.__name__.lower(): kind
     for kind in (
         *(Modelled, Imported, Decided, Activated, Rewarded, Configured, Ticked, Reset),
-        ClockCorrected,
+        *(ClockCorrected, LogCleared, Erased),
         *(EvaluationAsked, EvaluationDone, EvaluationDeleted, PromotionAsked),
     )
 }

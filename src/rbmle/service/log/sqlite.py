@@ -2,18 +2,19 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import apsw
 
 from rbmle.service.log.backend import (
     DatabaseLog,
     EncodedRow,
+    Execute,
     Fence,
     FencedLease,
     Pool,
@@ -22,7 +23,7 @@ from rbmle.service.log.backend import (
     encode_rows,
     requests_of,
 )
-from rbmle.service.log.base import Lease, LogDamaged, LogRefused, LogUnavailable, Row
+from rbmle.service.log.base import Lease, LogDamaged, LogRefused, LogUnavailable, Row, Stored
 
 MARK = 0x52424D4C  # SQLite's application_id: "RBML"
 VERSION = 1  # SQLite's user_version
@@ -41,6 +42,10 @@ CREATE INDEX log_event ON log (event);
 CREATE UNIQUE INDEX log_request ON log (request) WHERE request IS NOT NULL;
 """
 FENCE = "CREATE TABLE IF NOT EXISTS fence (token INTEGER NOT NULL, has_lock INTEGER NOT NULL)"
+CREATE_BASE = """
+CREATE TABLE IF NOT EXISTS base (seq INTEGER NOT NULL, erasures INTEGER NOT NULL, needed BLOB, content BLOB)
+"""
+HAS_BASE = "SELECT 1 FROM sqlite_schema WHERE name = 'base'"
 HAS_FENCE = "SELECT 1 FROM sqlite_schema WHERE name = 'fence'"
 # In one statement: another process may be making the tables.
 FORMAT = """
@@ -54,6 +59,9 @@ SELECT = (
     "SELECT seq, CAST(kind AS BLOB), CAST(event AS BLOB), CAST(request AS BLOB),"
     " time, payload, checksum FROM log "
 )
+INCREMENTAL = 2  # of auto_vacuum
+RECLAIMED_PAGES = 128  # in one transaction: half a megabyte
+TRUNCATE_SECONDS = 10.0  # for others to let the write-ahead log be emptied
 MOST_ROWS = 64  # in one statement: each statement blocks other threads once
 # Our statements never change, so SQLite rejects one only if the tables are damaged.
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
@@ -110,7 +118,9 @@ def connect_writer(path: Path, vfs: str | None, synchronous: str, pages: int) ->
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
     try:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
-        check_format(connection, path)
+        if check_format(connection, path):  # before anything is written
+            connection.pragma("auto_vacuum", INCREMENTAL)
+        connection.pragma("secure_delete", True)  # what is deleted is overwritten
         connection.pragma("synchronous", synchronous)
         connection.pragma("fullfsync", True)  # on macOS, fsync alone leaves data in the drive
         connection.pragma("checkpoint_fullfsync", True)
@@ -209,6 +219,8 @@ class SQLiteLog(DatabaseLog):
     BY_EVENT = SELECT + "WHERE event = CAST(? AS TEXT) ORDER BY seq"
     BY_REQUEST = SELECT + "WHERE request = CAST(? AS TEXT)"
     NEXT = SELECT + "WHERE seq > ? ORDER BY seq LIMIT ?"
+    TABLE, BASE_TABLE, CREATE_BASE, HAS_BASE = "log", "base", CREATE_BASE, HAS_BASE
+    TEXT = "CAST(? AS TEXT)"
 
     def __init__(
         self,
@@ -245,7 +257,7 @@ class SQLiteLog(DatabaseLog):
         try:
             connection.execute("BEGIN IMMEDIATE")
             if token is not None:
-                check_token(token, _fence(connection))
+                check_token(token, _fence(connection.execute))
             first = _last(connection) + 1
             encoded = encode_rows(first, rows)
             for start in range(0, len(encoded), MOST_ROWS):
@@ -292,6 +304,40 @@ class SQLiteLog(DatabaseLog):
             problems.append(str(damage))
         return problems
 
+    def fill(self, batch: Sequence[Stored]) -> None:
+        """Store rows with their numbers, in a log that is being restored."""
+        with self._changing() as execute:
+            for stored in batch:
+                execute(_insert(1), *encode_rows(stored.seq, [stored.row])[0])
+
+    def reclaim(self) -> bool:
+        """Move the last pages of the file to the place of free ones, and cut it off there."""
+        connection = self._writing()
+        with self._failures("shorten"):
+            list(connection.execute(f"PRAGMA incremental_vacuum({RECLAIMED_PAGES})"))
+            is_incremental = connection.pragma("auto_vacuum") == INCREMENTAL
+            return is_incremental and connection.pragma("freelist_count") > 0
+
+    def compact(self) -> None:
+        """Write the file anew, which blocks others that write meanwhile, and empty the write-ahead log."""
+        connection = self._writing()
+        with self._failures("shorten"):
+            connection.pragma("auto_vacuum", INCREMENTAL)
+            connection.execute("VACUUM")
+        self._forget_old_rows()
+
+    def _forget_old_rows(self) -> None:
+        """Empty the write-ahead log; in the file itself, old rows are overwritten."""
+        connection, end = self._writing(), time.monotonic() + TRUNCATE_SECONDS
+        with self._failures("shorten"):
+            while True:
+                try:
+                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                    return
+                except apsw.BusyError:
+                    if time.monotonic() > end:
+                        raise
+
     def lease(self) -> Lease:
         vfs, synchronous, pages = self._settings
         return FencedLease(
@@ -300,22 +346,15 @@ class SQLiteLog(DatabaseLog):
         )
 
     def fence(self) -> Fence:
-        with self._failures("read"), self._readers.lent() as connection:
-            return _fence(connection)
+        with self._reading() as execute:
+            return _fence(execute)
 
     def move_fence(self, before: int, after: Fence) -> bool:
-        connection = self._writing()
-        with self._failures("write"):
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                is_same = _fence(connection).token == before
-                if is_same:
-                    connection.execute(f"{FENCE}; DELETE FROM fence")
-                    connection.execute("INSERT INTO fence VALUES (?, ?)", after)
-                connection.execute("COMMIT")
-            except BaseException:
-                self._roll_back(connection)
-                raise
+        with self._changing() as execute:
+            is_same = _fence(execute).token == before
+            if is_same:
+                execute(f"{FENCE}; DELETE FROM fence")
+                execute("INSERT INTO fence VALUES (?, ?)", *after)
         return is_same
 
     def close(self) -> None:
@@ -329,6 +368,23 @@ class SQLiteLog(DatabaseLog):
     def _query(self, query: str, *values: int | bytes) -> list[EncodedRow]:
         with self._failures("read"), self._readers.lent() as connection:
             return list(connection.execute(query, values))
+
+    @contextmanager
+    def _reading(self) -> Iterator[Execute]:
+        with self._failures("read"), self._readers.lent() as connection:
+            yield lambda statement, *values: list(connection.execute(statement, values))
+
+    @contextmanager
+    def _changing(self, *, is_appending: bool = True) -> Iterator[Execute]:
+        connection = self._writing()
+        with self._failures("write"):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield lambda statement, *values: list(connection.execute(statement, values))
+                connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
 
     def _stored_requests(self, rows: Sequence[Row]) -> list[bytes]:
         query = "SELECT 1 FROM log WHERE request = CAST(? AS TEXT)"
@@ -377,10 +433,10 @@ def _last(connection: apsw.Connection) -> int:
     return int(last)
 
 
-def _fence(connection: apsw.Connection) -> Fence:
-    if not list(connection.execute(HAS_FENCE)):
+def _fence(execute: Callable[[str], Iterable[tuple[Any, ...]]]) -> Fence:
+    if not list(execute(HAS_FENCE)):
         return Fence()
-    rows = [Fence(token, bool(lock)) for token, lock in connection.execute("SELECT * FROM fence")]
+    rows = [Fence(token, bool(lock)) for token, lock in execute("SELECT * FROM fence")]
     return rows[0] if rows else Fence()
 
 

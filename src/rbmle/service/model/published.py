@@ -16,6 +16,7 @@ import numpy as np
 
 from rbmle.core.bandit import Bandit
 from rbmle.core.saving import moved_rows, parts_of, snapshot_of
+from rbmle.service.log.base import is_same_log
 from rbmle.service.model.settings import ModelSettings
 from rbmle.service.settings import ServiceConfiguration
 from rbmle.service.statistics.guarding import Grant
@@ -34,6 +35,7 @@ class Published:
     seq: int = 0  # the last record that it knows
     time: int = 0  # of that record, in milliseconds
     grant: Grant | None = None  # None: conservative mode was never on
+    origin: str = field(default="", compare=False)  # of the log; an erasure changes it
 
 
 class Array(msgspec.Struct, frozen=True):
@@ -94,9 +96,9 @@ class PublicationReader:
         self._buffers: dict[str, list[ArrayBuffer]] = {}  # by the name of the array
 
     def decode(self, content: bytes, origin: str) -> Published | None:
-        """Return the publication that `encode` wrote; None if it is of another log."""
+        """Return the publication that `encode` wrote, maybe before an erasure; None if it is of another log."""
         message = _decoder.decode(content)
-        if message.origin != origin:
+        if not is_same_log(message.origin, origin):
             return None
         model = ModelSettings.from_json(message.settings)
         if model != self._model:
@@ -113,6 +115,7 @@ class PublicationReader:
             seq=message.seq,
             time=message.time,
             grant=message.grant,
+            origin=message.origin,
         )
 
     def _whole(self, name: str, array: Array, before: np.ndarray | None) -> np.ndarray:
@@ -162,9 +165,9 @@ class ArrayBuffer:
 
 
 def seq_of(content: bytes, origin: str) -> int:
-    """Return the last record that a publication of a log knows; -1 if it is of another log."""
+    """Return the last record that a publication knows, maybe from before an erasure; -1 if of another log."""
     message = _decoder.decode(content)
-    return message.seq if message.origin == origin else -1
+    return message.seq if is_same_log(message.origin, origin) else -1
 
 
 def initial_model(

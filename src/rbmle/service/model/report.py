@@ -77,6 +77,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     guard: GuardReport | None = None  # None: conservative mode was never on
     shadows: list[ShadowReport] = []
     log_bytes: int = 0
+    deleted: int = 0  # records up to this one are deleted, by retention
+    erasures: int = 0  # how often records of events were erased
+    oldest: int | None = None  # the time of the first record after those
     unavailable_since: int | None = None  # milliseconds; None: the log can be read
     unavailable_why: str = ""
     broken: str = ""  # why it has failed for good

@@ -182,10 +182,8 @@ async def _get_log_properties(operations: Operations, id: str, body: bytes) -> b
 
 
 async def _delete_logs(operations: Operations, id: str, body: bytes) -> bytes:
-    message = (
-        "the model is made from the log; to delete both, stop the service and delete its folder"
-    )
-    raise RefusedError(problem(ErrorCode.NOT_IMPLEMENTED, message))
+    await operations.clear_log()
+    return b""
 
 
 async def _add_logs(operations: Operations, id: str, body: bytes) -> bytes:
