@@ -191,6 +191,92 @@ def convert_log(
     _say_left_out(reading, console)
 
 
+@log_command("erase")
+def erase_events(
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="A feature and its value: user.id=u7. All that are given have to match."),
+    ] = None,
+    event: Annotated[list[str] | None, typer.Option(help="The id of an event.")] = None,
+    data: DataFolder = None,
+    log: LogURL = None,
+    older: Annotated[
+        str | None,
+        typer.Option(
+            help="keep or forget what the model learned of records that retention has deleted."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count what would be erased.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option(help="Wait until the learner of a running service has the new model.")
+    ] = True,
+) -> None:
+    """Remove a person's events from the log, and make the model again as if it had never seen them.
+
+    The service may be running: it goes on with the model that it has until the new one is ready. Backups, and
+    logs of other programs, are not changed.
+
+    rbmle log erase --where user.id=u7 --data my-service --dry-run
+    rbmle log erase --where user.id=u7 --data my-service
+    """
+    require("serve")
+    from rbmle.service.dashboard.words import count_of
+    from rbmle.service.exports import erasing
+    from rbmle.service.log import open_publications
+    from rbmle.service.model.private import FeatureHasher, key_of
+
+    if not where and not event:
+        raise SettingError("there is nothing to look for; give --where user.id=u7 or --event ID")
+    if older not in (None, *erasing.Older):
+        raise SettingError(f"--older is {older!r}; give keep or forget")
+    key = key_of(data)
+    hasher = None if key is None else FeatureHasher(key)
+    conditions = [erasing.Condition.parse(text) for text in where or ()]
+    search = erasing.EventSearch(conditions, hasher)
+    with _open_service_log(data, log, is_read_only=dry_run) as opened:
+        console, place = open_console(), log if log is not None else _place(data)
+        with _progress(opened.last(), console) as step:
+            done = erasing.erase(
+                opened,
+                search,
+                event or (),
+                older=None if older is None else erasing.Older(older),
+                is_dry_run=dry_run,
+                step=step,
+            )
+        if where and not done.events and hasher is None:
+            print_line(
+                "There is no key of private features here, so hashed values were not looked for; give "
+                "--data, or set RBMLE_FEATURE_KEY.",
+                console,
+            )
+        what = f"{count_of(done.events, 'event')} with {count_of(done.records, 'record')}"
+        if done.deleted:
+            print_line(
+                f"Retention has deleted the records up to {done.deleted:,}; these cannot be searched.",
+                console,
+            )
+        if dry_run:
+            print_line(f"{what} would be erased; nothing was changed.", console)
+            return
+        print_line(f"Erased: {what}.", console)
+        if not done.records and older != erasing.Older.FORGET:
+            return
+        with (
+            closing(open_publications(place)) as publications,
+            _progress(opened.last(), console) as step,
+        ):
+            if erasing.rebuild(opened, data, publications, step):
+                print_line("The model is made again without them.", console)
+                return
+            if wait:
+                erasing.wait_for_learner(opened, publications, step)
+        state = "has made" if wait else "makes"
+        print_line(f"The learner {state} the model again without them.", console)
+
+
 @log_command("compact")
 def compact_log(data: DataFolder = None, log: LogURL = None) -> None:
     """Return the space of deleted records to the system; stop the service first.

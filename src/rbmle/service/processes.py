@@ -80,6 +80,7 @@ def run_front_end(
                 Path(settings.data),
                 commits,
                 warmed,
+                address=address,
             )
         )
         application = Application(front_end, keys_of(settings), settings.budget(), counters)

@@ -4,7 +4,7 @@ from asyncio import to_thread
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -23,6 +23,7 @@ from rbmle.service.api.base import (
 )
 from rbmle.service.api.decoding import BodyError, decode_body, target_of
 from rbmle.service.api.operations import Operations, describe_event
+from rbmle.service.exports.erasing import Condition, ErasureError, EventSearch, Older
 from rbmle.service.front.requests import (
     LONGEST_ID,
     MOST_ACTIONS,
@@ -38,6 +39,7 @@ from rbmle.service.front.requests import (
 )
 from rbmle.service.log.records import NO_FEATURES, RawFeatures
 from rbmle.service.model.limits import Features
+from rbmle.service.model.private import text_of
 from rbmle.service.model.report import ShadowAnswer, lift_answer
 from rbmle.service.settings import (
     SETTINGS,
@@ -57,6 +59,7 @@ NO_CONTROLS = (  # the ids that check_id accepts, as a pattern; except joiners i
 _CONFIGURATION = msgspec.json.Decoder(ConfigurationChange)
 
 PREFIX = "v1"
+MOST_ERASED = 10_000  # events in one call
 REQUEST_HEADER = "idempotency-key"
 
 
@@ -119,6 +122,29 @@ class RewardBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     slots: Annotated[dict[Id, Reward], Meta(max_length=MOST_SLOTS)] | None = None
 
 
+class ErasureBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Asks to erase the events that have all features in `where`, or one of these ids."""
+
+    where: Annotated[
+        dict[str, bool | float | str],
+        Meta(description='Paths of features and their values, as in {"user.id": "u7"}'),
+    ] = {}
+    events: Annotated[list[Id], Meta(max_length=MOST_ERASED)] = []
+    older: Annotated[
+        Literal["keep", "forget"] | None,
+        Meta(description="Of records that retention deleted: what the model learned of them"),
+    ] = None
+    dry_run: bool = False
+
+
+class ErasureAnswer(Struct, frozen=True, kw_only=True):
+    """What was erased, or would be."""
+
+    events: int
+    records: int
+    deleted: int  # records up to this one had been deleted by retention
+
+
 class ErrorDetails(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a request is refused."""
 
@@ -135,6 +161,7 @@ class ErrorBody(Struct, frozen=True, kw_only=True):
 
 _STRICT_RANK = msgspec.json.Decoder(RankBody)
 _RANK = msgspec.json.Decoder(RankRequest)
+_ERASURE = msgspec.json.Decoder(ErasureBody)
 _REWARD = msgspec.json.Decoder(RewardBody)
 
 
@@ -260,6 +287,22 @@ async def _patch_configuration(operations: Operations, id: str, body: bytes) -> 
     return encode_configuration(operations.service.decider.configuration)
 
 
+async def _erase(operations: Operations, id: str, body: bytes) -> bytes:
+    with refusing():
+        asked = decode_body(_ERASURE, body)
+        if not asked.where and not asked.events:
+            raise RequestError(("where",), "nothing is asked for; send `where` or `events`")
+    conditions = [Condition(path, text_of(value)) for path, value in asked.where.items()]
+    search = EventSearch(conditions, await to_thread(operations.find_hasher))
+    older = None if asked.older is None else Older(asked.older)
+    try:
+        done = await operations.erase(search, asked.events, older, is_dry_run=asked.dry_run)
+    except ErasureError as error:
+        raise RefusedError(fault(Fault.CONFLICT, str(error), target="older")) from None
+    answer = ErasureAnswer(events=done.events, records=done.records, deleted=done.deleted)
+    return msgspec.json.encode(answer)
+
+
 async def _get_status(operations: Operations, id: str, body: bytes) -> bytes:
     return msgspec.json.encode(operations.service.status())
 
@@ -298,6 +341,7 @@ TABLE = table_of(
         "GET lift": reading("get_lift", _get_lift),
         "GET shadows": reading("get_shadows", _get_shadows),
         "POST shadows/{id}/promote": changing("promote_shadow", _promote_shadow),
+        "POST erasures": changing("erase", _erase),
     }
 )
 

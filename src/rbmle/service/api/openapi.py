@@ -10,6 +10,8 @@ from rbmle.service.api.native import (
     PREFIX,
     REQUEST_HEADER,
     TABLE,
+    ErasureAnswer,
+    ErasureBody,
     ErrorBody,
     RankBody,
     RewardBody,
@@ -100,6 +102,7 @@ _DOCUMENTED = {
     "patch_configuration": Documented(
         "Change some settings", ConfigurationChange, ConfigurationJSON
     ),
+    "erase": Documented("Erase the events of a person", ErasureBody, ErasureAnswer),
     "get_status": Documented("Get the status of the service", None, StatusAnswer),
     "get_shadows": Documented("Get what shadow policies would have earned", None, ShadowAnswer),
     "promote_shadow": Documented("Let a shadow policy decide, with what it has learned"),

@@ -1,14 +1,16 @@
 """Operations: what an operator asks of the service in any dialect, more rarely than ranks and rewards."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rbmle.core.policy import Policy
 from rbmle.service.api.commits import Commits
+from rbmle.service.exports.erasing import Erasure, EventSearch, Older, erase, erase_in_process
 from rbmle.service.exports.evaluator import Job, jobs_of
 from rbmle.service.front.decider import answer_of
 from rbmle.service.front.front_end import FrontEnd
@@ -26,6 +28,7 @@ from rbmle.service.log.records import (
     PromotionAsked,
     decode_record,
 )
+from rbmle.service.model.private import FeatureHasher, key_of
 from rbmle.service.model.settings import default_policy, save_bytes
 from rbmle.service.settings import ServiceConfiguration
 
@@ -76,6 +79,25 @@ class Operations:
         """Start the same model again, without what it has learned."""
         async with self._changing:
             await self._wait_until_in_force(self.service.reset())
+
+    def find_hasher(self) -> FeatureHasher | None:
+        """Return what may have hashed features in the log; None if this service has no key for that."""
+        key = key_of(self.service.data)
+        return None if key is None else FeatureHasher(key)
+
+    async def erase(
+        self, search: EventSearch, events: Sequence[str], older: Older | None, *, is_dry_run: bool
+    ) -> Erasure:
+        """Erase the records of events; the learner then makes the model again."""
+        service = self.service
+        async with self._changing:
+            if service.address is not None:
+                return await asyncio.to_thread(
+                    erase_in_process, service.address, search, events, older, is_dry_run
+                )
+            return await asyncio.to_thread(
+                partial(erase, service.log, search, events, older=older, is_dry_run=is_dry_run)
+            )
 
     async def clear_log(self) -> None:
         """Have all records until now deleted; the model keeps what it has learned."""

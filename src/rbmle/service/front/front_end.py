@@ -57,12 +57,15 @@ class FrontEnd:
         data: Path,
         commits: Timings | None = None,
         warmed: Callable[[], None] = lambda: None,
+        address: str | None = None,
     ) -> None:
         """Begin to follow the publications beside a log; `data` is the folder of the checkpoints.
 
         `commits` counts the times of transactions. `warmed` is called when the first model decides, or one
         with new settings, after all code that its decisions need has been loaded.
+        `address` is that of the log, for processes that work on it.
         """
+        self.address = address
         self.started = datetime.now(UTC)
         self.log = log
         self.data = data
