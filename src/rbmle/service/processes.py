@@ -24,8 +24,9 @@ from rbmle.service.http.server import Binding, Server, open_sockets
 from rbmle.service.learner.learner import LogLearner
 from rbmle.service.learner.retention import Retention
 from rbmle.service.learner.start import Start, describe_settings
-from rbmle.service.log import LOG_FILE, open_log, open_publications
+from rbmle.service.log import LOG_FILE, is_postgres, open_log, open_publications
 from rbmle.service.log.writer import Histogram, Timings
+from rbmle.service.model.private import KEY_VARIABLE, FeatureHasher, key_of, make_key
 from rbmle.service.model.settings import settings_of
 from rbmle.service.settings import ServeSettings
 
@@ -49,6 +50,19 @@ def keys_of(settings: ServeSettings) -> KeyRing | None:
     if settings.no_keys:
         return None
     return KeyRing(settings.keys_path, os.environ.get("RBMLE_KEY"))
+
+
+def hasher_of(settings: ServeSettings) -> FeatureHasher | None:
+    """Return what hashes private features; None if there are none. A key is made if there is none yet."""
+    if not settings.private_features:
+        return None
+    data = Path(settings.data)
+    if is_postgres(address_of(settings)) and key_of(data) is None:
+        raise SettingError(
+            f"private_features needs a key that all front ends share; set {KEY_VARIABLE}, for example to the "
+            "output of `openssl rand -hex 32`"
+        )
+    return FeatureHasher(make_key(data), tuple(settings.private_features))
 
 
 def run_front_end(
@@ -80,7 +94,8 @@ def run_front_end(
                 Path(settings.data),
                 commits,
                 warmed,
-                address=address,
+                hasher_of(settings),
+                address,
             )
         )
         application = Application(front_end, keys_of(settings), settings.budget(), counters)

@@ -134,6 +134,15 @@ class ServeSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     )
     workers: Annotated[int, _about("Number of front ends that share the port.")] = 1
     no_keys: Annotated[bool, _about("Accept requests without a key. Only on 127.0.0.1.")] = False
+    private_features: Annotated[
+        list[str],
+        _about(
+            "Paths of features whose values are hashed before anything is stored or learned, such as "
+            '`["user.id"]`. '
+            "The key is in the environment variable `RBMLE_FEATURE_KEY`, or else made once and kept in the "
+            "data folder. All front ends need the same paths and key."
+        ),
+    ] = []
     work_per_second: Annotated[
         float,
         _about(

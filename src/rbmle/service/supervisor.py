@@ -27,7 +27,7 @@ from rbmle.service.http.logging import tell
 from rbmle.service.http.metrics import WorkerCounters, counters_file
 from rbmle.service.http.server import Binding, open_sockets
 from rbmle.service.learner.start import Start
-from rbmle.service.processes import address_of, keys_of, run_front_end, run_learner
+from rbmle.service.processes import address_of, hasher_of, keys_of, run_front_end, run_learner
 from rbmle.service.settings import ServeSettings
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-c", "from rbmle.cli import main; main()")
@@ -257,6 +257,7 @@ def serve(settings: ServeSettings, started: Callable[[str], None]) -> int:
     with open_sockets(binding) as sockets:  # first, so that a port in use leaves no files behind
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
         keys_of(settings)
+        hasher_of(settings)
         address = binding.address(sockets[0].getsockname()[1])
         return Supervisor(settings, sockets).run(lambda: started(address))
 

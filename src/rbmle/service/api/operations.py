@@ -82,6 +82,8 @@ class Operations:
 
     def find_hasher(self) -> FeatureHasher | None:
         """Return what may have hashed features in the log; None if this service has no key for that."""
+        if self.service.private is not None:
+            return self.service.private
         key = key_of(self.service.data)
         return None if key is None else FeatureHasher(key)
 

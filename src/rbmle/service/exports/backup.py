@@ -42,6 +42,7 @@ from rbmle.service.log.base import (
     origin_of,
 )
 from rbmle.service.log.publications import DAYS, MODEL, REPORT, Publications
+from rbmle.service.model.private import KEY_FILE
 
 FORMAT = "rbmle backup"
 VERSION, NUMBERED = 1, 2  # the second if records have left the log: rows then have their numbers
@@ -281,7 +282,7 @@ def _files_of(data: Path | None, settings: Path | None) -> Iterator[Path]:
     if settings is not None:
         yield settings
     if data is not None:
-        for name in (KEYS_FILE, SESSIONS_FILE):
+        for name in (KEYS_FILE, SESSIONS_FILE, KEY_FILE):
             if (data / name).is_file():
                 yield data / name
         yield from Checkpoints(data).paths()
@@ -562,7 +563,7 @@ def _sound_after(log: Log, damaged: int) -> int:
 def _copy_files(data: Path | None, making: Path, kept: int) -> None:
     if data is None:
         return
-    files = [data / KEYS_FILE, data / SESSIONS_FILE]
+    files = [data / KEYS_FILE, data / SESSIONS_FILE, data / KEY_FILE]
     files += [path for path in Checkpoints(data).paths() if 0 < last_record(path) <= kept]
     for path in files:
         if path.is_file():

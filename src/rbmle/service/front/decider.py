@@ -55,6 +55,7 @@ from rbmle.service.log.records import (
     row_of,
 )
 from rbmle.service.log.writer import Writer
+from rbmle.service.model.private import FeatureHasher
 from rbmle.service.model.published import Published
 from rbmle.service.model.settings import offer_of
 from rbmle.service.settings import HoldoutPlay, LearningMode, ServiceConfiguration
@@ -86,8 +87,13 @@ class Decider:
         writer: Writer,
         published: Callable[[], Published],
         has_slots: Callable[[], bool],
+        private: FeatureHasher | None = None,
     ) -> None:
-        """Create it; `has_slots` says whether any front end has decided an event with slots."""
+        """Create it; `has_slots` says whether any front end has decided an event with slots.
+
+        The values of `private` features are hashed before anything else is done with a request.
+        """
+        self._private = private
         self.slots = EventSlots(log, has_slots)
         self._log = log
         self._writer = writer
@@ -108,14 +114,14 @@ class Decider:
         """
         published = self._published()
         events = [self._event_of(request, key) for request, key, _ in requests]
-        ranks = [request for request, _, _ in requests]
+        ranks = [self._hide(request) for request, _, _ in requests]
         assignments = assign_units(events, ranks, published.configuration)
         plays = choose_plays(events, ranks, published, assignments)
         guarded = self._guard(events, ranks, plays, assignments, published)
         for event, request in zip(events, ranks, strict=True):
             if request.slots:
                 self.slots.remember(event, [slot.id for slot in request.slots])
-        digests = [digest_of(body) for _, _, body in requests]
+        digests = [self._digest_of(body) for _, _, body in requests]
         return [
             _draft(event, request, chosen, digest, published, assignment, guard)
             for event, request, digest, chosen, assignment, guard in zip(
@@ -181,7 +187,7 @@ class Decider:
             raise InFlightError(f"event {event!r} is being decided; ask again")
         decided = msgspec.json.decode(stored.row.payload, type=Decided)
         slots = [slot.id for slot in request.slots] or [ONLY_SLOT]
-        is_same = decided.digest in (digest_of(body), content_digest_of(request))
+        is_same = decided.digest in (self._digest_of(body), content_digest_of(request))
         if not is_same or [play.slot for play in decided.plays] != slots:
             raise ConflictError(
                 f"event {event!r} was ranked before, with other actions or features; use a new event id"
@@ -219,6 +225,28 @@ class Decider:
             case _:
                 event = OPERATOR
         return self._writer.submit([_row(event, request, record)])
+
+    def _hide(self, request: RankRequest) -> RankRequest:
+        """Return a request without the values of private features; raise FeatureError if it has bad JSON."""
+        if self._private is None:
+            return request
+        hide, unit = self._private.hide, request.unit
+        return msgspec.structs.replace(
+            request,
+            unit=None if unit is None else self._private.hash("unit", unit),
+            context=hide(request.context),
+            actions=[
+                msgspec.structs.replace(action, features=hide(action.features))
+                for action in request.actions
+            ],
+            slots=[
+                msgspec.structs.replace(slot, features=hide(slot.features))
+                for slot in request.slots
+            ],
+        )
+
+    def _digest_of(self, body: bytes) -> str:
+        return digest_of(body) if self._private is None else self._private.digest(body)
 
     def _event_of(self, request: RankRequest, key: str | None) -> str:
         if request.event is not None:

@@ -25,6 +25,7 @@ from rbmle.service.log.publications import DAYS, MODEL, REPORT, Publications, Pu
 from rbmle.service.log.records import Configured, Imported, Modelled, Reset, Ticked
 from rbmle.service.log.writer import Outage, Timings, Writer
 from rbmle.service.model.heartbeat import SILENT_SECONDS, HeartbeatWatch
+from rbmle.service.model.private import FeatureHasher
 from rbmle.service.model.published import PublicationReader, Published, initial_model
 from rbmle.service.model.report import Report
 from rbmle.service.model.settings import (
@@ -57,21 +58,22 @@ class FrontEnd:
         data: Path,
         commits: Timings | None = None,
         warmed: Callable[[], None] = lambda: None,
+        private: FeatureHasher | None = None,
         address: str | None = None,
     ) -> None:
         """Begin to follow the publications beside a log; `data` is the folder of the checkpoints.
 
         `commits` counts the times of transactions. `warmed` is called when the first model decides, or one
-        with new settings, after all code that its decisions need has been loaded.
-        `address` is that of the log, for processes that work on it.
+        with new settings, after all code that its decisions need has been loaded. The values of `private`
+        features are hashed. `address` is that of the log, for processes that work on it.
         """
-        self.address = address
+        self.private, self.address = private, address
         self.started = datetime.now(UTC)
         self.log = log
         self.data = data
         self.writer = Writer(log, commits)
         self.decider = Decider(
-            log, self.writer, self.require_published, lambda: self.report.has_slots
+            log, self.writer, self.require_published, lambda: self.report.has_slots, private
         )
         self._settings: WrittenSettings = settings_of(log)  # written; perhaps not published yet
         self.lag_seconds = 0.0  # the age of the oldest record that is not learned
