@@ -122,6 +122,7 @@ def test_the_page_can_be_read_without_a_script() -> None:
             "over the baseline action",
             "Why this is not certain yet",
             "Uniform play",
+            "with 95 % intervals valid for one look",
             "Defaulted",
             "NeuralRBMLE-PC",
             "fsync, p99",
