@@ -4,10 +4,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import psycopg
 import pytest
 
+from rbmle.service.http.logging import configure_logging
 from rbmle.service.log import DuplicateRequest, LogRefused, LogUnavailable, open_log
 from rbmle.service.log.backend import encode_rows
 from rbmle.service.log.postgres import (
@@ -61,6 +64,25 @@ def test_an_append_without_an_answer_says_so_and_stores_once_when_repeated(
         assert log.append([row("b"), row("c")]) == 2
         assert log.append([row("d")]) == 4
         assert [stored.row.event for stored in log.read()] == ["a", "b", "c", "d"]
+
+
+def test_a_repeated_request_is_no_reason_for_a_warning(
+    on_server: OnServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """psycopg warns if the server refuses the rows before COMMIT is sent."""
+    execute = psycopg.Connection.execute
+
+    def commit_late(self: psycopg.Connection, query: Any, *values: Any, **settings: Any) -> Any:
+        if query == "COMMIT":
+            time.sleep(0.2)
+        return execute(self, query, *values, **settings)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", commit_late)
+    configure_logging()
+    with closing(on_server.open()) as log:
+        log.append([row("a", "1")])
+        assert isinstance(raised(lambda: log.append([row("b", "1")])), DuplicateRequest)
+    assert caplog.messages == []
 
 
 def test_rows_without_an_answer_are_found_by_their_request(on_server: OnServer) -> None:

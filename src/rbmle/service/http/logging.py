@@ -38,6 +38,9 @@ def configure_logging() -> None:
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    # Failed statements reach us as exceptions; psycopg also warns of each one in a pipeline, and a client that
+    # repeats a request is no reason for a warning.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 def take_standard_error() -> None:
