@@ -90,6 +90,7 @@ class Standby:
         """End it."""
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
+            self._process.send_signal(signal.SIGCONT)  # a test may have stopped it
             async with asyncio.timeout(PATIENCE):
                 await self._process.wait()
 
