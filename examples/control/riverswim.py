@@ -61,9 +61,9 @@ ax.set_xlim(times[0], times[-1])
 plt.show()
 
 # %%
-# The learner that trusts its estimates drifts for ever: it has seen the small reward, and nothing it ever
-# does tells it about the large one. Its regret grows by the same amount in every step. The other three
-# try to swim up because it *might* pay, and they differ in how long they keep trying what does not.
+# The learner that trusts its estimates drifts for ever: it has seen the small reward, and nothing it does tells
+# it about the large one. Its regret grows by the same amount in every step. The other three try to swim up
+# because it *might* pay, and differ in how long they keep trying what does not.
 for name, runs in regrets.items():
     earned = best.gain - np.median(runs[:, -1]) / STEPS
     print(f"{name:25} {earned:.3f} a step")

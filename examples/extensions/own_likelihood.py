@@ -62,10 +62,10 @@ def play(likelihood: Poisson | Gaussian) -> tuple[Bandit, np.ndarray, np.ndarray
 
 
 # %%
-# Which model is right about its predictions?
-# -------------------------------------------
+# Which model predicts well?
+# --------------------------
 # ``predict`` returns z; the expected count is its mean, b'(z). Each dot has a tenth of the rounds after the
-# first 500. Dots of a good model lie on the line: what it predicts is what comes.
+# first 500. The dots of a good model lie on the line.
 figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 errors, smallest = {}, {}
 likelihoods: tuple[Gaussian | Poisson, ...] = (Gaussian(), Poisson())

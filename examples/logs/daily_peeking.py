@@ -42,9 +42,10 @@ def run_test(rate_a: float, rate_b: float, seed: int) -> tuple[np.ndarray, np.nd
 
 
 # %%
-# Tests of nothing
-# ----------------
-# In 200 tests A and B both have 10 % clicks. Which share of the tests has declared a winner by each day?
+# A/A tests
+# ---------
+# In 200 tests, A and B both have a click rate of 10 %. What share of the tests has declared a winner by
+# each day?
 def excludes_zero(intervals: np.ndarray) -> np.ndarray:
     """Return on which days the interval says that A and B differ."""
     return (intervals[:, 0] > 0) | (intervals[:, 1] < 0)
@@ -78,17 +79,16 @@ panels[0].legend()
 plt.show()
 
 # %%
-# The usual interval is right on any single day, and wrong for those who look on all of them: far more than
-# 5 % of the tests of nothing have a winner by the end of the month. The confidence sequence keeps its
-# promise for all days together. It is not for free: where B is really better, it takes some days longer
-# to say so.
+# The usual interval is valid on any single day, but not for those who look every day: far more than 5 % of the
+# A/A tests have a winner by the end of the month. The confidence sequence is valid on all days together. This
+# has a price: if B is really better, it needs some days longer to say so.
 usual, always = (shares["A and B are the same"][name][-1] for name in names)
 print(f"false winners: {usual:.0%} by the usual interval, {always:.1%} by the confidence sequence")
 
 # %%
 # One test, day by day
 # --------------------
-# The test of nothing whose usual intervals exclude zero on the most days.
+# The A/A test whose usual intervals exclude zero on the most days.
 fooled = max(same, key=lambda run: excludes_zero(run[0]).sum() - DAYS * excludes_zero(run[1]).any())
 figure, ax = plt.subplots(layout="constrained")
 for intervals, name, colour in zip(fooled, names, (COLOURS[1], COLOURS[0]), strict=True):
@@ -100,5 +100,5 @@ ax.legend()
 plt.show()
 
 # %%
-# On those mornings everything looks like a result. The confidence sequence of the same visits is wider, and
-# never without zero.
+# On those days the test looks significant. The confidence sequence of the same visits is wider, and always
+# contains zero.

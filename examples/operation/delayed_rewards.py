@@ -1,5 +1,5 @@
-"""Learn from rewards that come late
-=================================
+"""Learn from late rewards
+=======================
 
 A purchase comes hours after the banner, a cure weeks after the dose. Until then the bandit has to go on
 deciding, and it does not know how its last choices went. How much does a delay cost?

@@ -1,4 +1,4 @@
-"""Notice that the world has changed
+"""Detect that the world has changed
 =================================
 
 A competitor enters the market, a season ends, and what people liked yesterday they do not like today. A

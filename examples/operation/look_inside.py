@@ -1,5 +1,5 @@
-"""Look inside: why this arm, and can its promises be trusted?
-===========================================================
+"""Look inside: why this arm, and are the predictions right?
+=========================================================
 
 A bandit has chosen a banner for a visitor, and somebody asks why. What did it expect of each banner, what
 did exploration add, and which features mattered? And are the rewards that it expects the ones that come?
@@ -45,7 +45,7 @@ plot_arm_shares(decisions, window=100)
 plt.show()
 
 # %%
-# Shoes, books and the garden share the visitors. No banner at all is shown to hardly anybody.
+# Shoes, books and the garden share the visitors. Hardly anybody is shown no banner at all.
 
 # %%
 # Why this arm?
@@ -58,14 +58,14 @@ ax.set(title="A young visitor in the evening", xlabel="expected sales")
 plt.show()
 
 # %%
-# Blue is what the bandit expects, yellow what exploration adds, and the arm with the largest sum is played.
-# The bonus is largest for *nothing*, which was seldom played, but not large enough to change the order. The
-# effect of a feature is how much the expectation would lose without it:
+# Blue is the reward that the bandit expects, yellow the bonus for exploration, and the arm with the largest sum
+# is played. The bonus is largest for *nothing*, which was rarely played, but not large enough to change the
+# order. The effect of a feature is how much the estimate would change without it:
 print(explanation)
 
 # %%
-# Do promises come true?
-# ----------------------
+# Are the predictions right?
+# --------------------------
 # Each prediction was made before its reward was known. Predictions are sorted into ten groups of equal
 # size; bars are two standard errors.
 half = ROUNDS // 2
@@ -83,6 +83,6 @@ plt.show()
 # sold. If the dots lay far off, we would not trust the estimates above.
 
 # %%
-# ``diagnose`` looks for what commonly goes wrong, such as features on wild scales, or predictions that
-# are worse than none.
+# ``diagnose`` looks for common problems, such as features on very different scales, or predictions that are
+# worse than a constant.
 print(bandit.diagnose())

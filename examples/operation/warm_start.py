@@ -1,5 +1,5 @@
-"""Begin warm, with the log of the old system
-==========================================
+"""Start warm from the log of the old system
+=========================================
 
 A new bandit explores at the cost of your first users. But you probably have a log: what the old system
 showed, and what came of it. How much of that cost does the log save?
