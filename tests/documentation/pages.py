@@ -132,7 +132,7 @@ class _Run:
             for service in self.services:
                 service.terminate()
             for service in self.services:
-                service.wait(30)
+                service.wait(120)  # of a busy machine; two seconds are usual
         return self.done
 
     def _run(self, block: Block, printed: str) -> str:
