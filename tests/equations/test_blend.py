@@ -206,6 +206,28 @@ def test_the_biased_line_is_the_maximiser_of_equation_12() -> None:
     np.testing.assert_allclose(moved @ V @ moved / 2, alpha**2 * norms[0] / 2)
 
 
+def test_with_a_line_the_index_of_the_network_is_its_biased_estimate_alone() -> None:
+    policy = NeuralRBMLEGA(linear=replace(LINE, bias_factor=0.0), is_bounded=False)
+    X = rng(3).normal(size=(80, 3))
+    state = policy.init(1, 3, rng())
+    batch = Batch(
+        contexts=rows(X),
+        rewards=np.sign(X[:, 0] * X[:, 1]),
+        is_fitted=np.ones(80, np.bool_),
+        rng=rng,
+    )
+    policy.update_all(state, batch)
+    offer, t = rows(X[:4]), 81
+    (w1, w2), means, _ = LINE.values(state, offer)
+    alpha = policy.bias * t**0.5 * LINE.explained_share(state)
+    key, offsets = np.uint64(t), w1 * means / w2
+    f, _ = policy.ascent.estimates(
+        policy.model, state.regression, offer, alpha, key, 0.0, -np.inf, offsets
+    )
+    assert w2 > 0.1
+    np.testing.assert_allclose(policy.index(state, offer, rng()), w1 * means + w2 * f)
+
+
 def test_the_line_is_trusted_where_rewards_are_noise_around_a_line_and_the_network_is_not() -> None:
     bandit = Bandit(NeuralRBMLEGA(), arms=2, features=4, seed=0)
     draws = rng(8)

@@ -28,8 +28,8 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # its state is a BlendState, or that of 
     deviation of rewards from what was predicted, in units of that of all rewards. θ̃_a stays in the ellipsoid
     ‖θ − θ̂‖_V ≤ ρ σ(t): where α ‖x_a‖_{V⁻¹} is larger, that takes its place. For the network σ(t) is the
     share of their variance that was predicted: a bias that grew with the noise would play bad arms for
-    thousands of rounds. With `linear=None`, f is the network alone, and σ(t) is the mean absolute deviation of
-    the rewards so far.
+    thousands of rounds. Its index is f(x_a; θ̃_a) alone. With `linear=None`, f is the network alone, and σ(t) is
+    the mean absolute deviation of the rewards so far.
 
     An arm that cannot win has an upper bound of its index instead. Where θ̂ promises less than the smallest
     reward so far, which no reward can have taught it, it counts as that reward.
@@ -118,7 +118,7 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # its state is a BlendState, or that of 
         alpha = self.bias * self.growth(t)
         if not isinstance(state, BlendState):
             alpha *= deviation(state.watch) if self.is_scaled else 1.0
-            return self._network_index(state, contexts, alpha, 1.0, nowhere)
+            return self._network_index(state, contexts, alpha, self._zeta(t), 1.0, nowhere)
         line = self._line
         (w1, w2), means, norms = line.values(state, contexts)
         of_line, of_network = alpha * line.bias_factor, alpha
@@ -128,31 +128,35 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # its state is a BlendState, or that of 
         if of_line > 0:
             # The maximiser within the ellipsoid is θ̂ + step · V⁻¹x.
             step = np.minimum(of_line, line.radius * line.deviation(state) / np.sqrt(norms))
-            loss = step / (2 * of_line * self.zeta(t)) if self.rule == "likelihood" else 0.0
-            means += step * norms * (1 - loss)
-        return self._network_index(state.regression, contexts, of_network, w2, w1 * means)
+            means += step * norms * (1 - step / (2 * of_line * self._zeta(t)))
+        # An ascent from a network that has not converged raises ℓ_λ as well. If little is explained, α is small,
+        # and that gain divided by α would outweigh what arms differ by. Hence ζ = ∞: f(x; θ̃_a) alone.
+        return self._network_index(state.regression, contexts, of_network, np.inf, w2, w1 * means)
 
     def _network_index(
         self,
         state: RegressionState,
         contexts: Contexts,
         alpha: float,
+        zeta: float,
         weight: float,
         rest: Indices,
     ) -> Indices:
         """Return the index of Algorithm 1 for the network, times its weight in f, plus the rest."""
         if weight == 0.0:
             return rest
-        t = state.round + 1
-        by_likelihood = self.rule == "likelihood" and alpha > 0
-        scale = alpha * self.zeta(t)
-        worth = 1 / scale if by_likelihood else 0.0
+        scale = alpha * zeta if alpha > 0 else np.inf
+        worth = 1 / scale
         # One draw of samples for a round: at a given state the index is a function of the contexts.
         least = self._least(state)
-        rules = (alpha, np.uint64(t), worth, least, rest / weight)
+        rules = (alpha, np.uint64(state.round + 1), worth, least, rest / weight)
         f, gain = self.ascent.estimates(self.model, state, contexts, *rules)
         # Line 8 of Algorithm 1, less ℓ_λ(F_t; θ̂) and divided by α ζ: the same order of the arms.
-        return weight * (f + gain / scale if by_likelihood else f) + rest
+        return weight * (f + gain / scale) + rest
+
+    def _zeta(self, t: int) -> float:
+        """Return ζ(t); ∞ where the likelihood is no part of the index."""
+        return self.zeta(t) if self.rule == "likelihood" else np.inf
 
     def _least(self, state: RegressionState) -> float:
         """Return what θ̂ promises at least; −∞ where the likelihood sees to it that it promises no less."""
