@@ -129,8 +129,8 @@ class NeuralRBMLEGA(ModelPolicy[Any]):  # its state is a BlendState, or that of 
             # The maximiser within the ellipsoid is θ̂ + step · V⁻¹x.
             step = np.minimum(of_line, line.radius * line.deviation(state) / np.sqrt(norms))
             means += step * norms * (1 - step / (2 * of_line * self._zeta(t)))
-        # An ascent from a network that has not converged raises ℓ_λ as well. If little is explained, α is small,
-        # and that gain divided by α would outweigh what arms differ by. Hence ζ = ∞: f(x; θ̃_a) alone.
+        # An ascent from a network that has not converged raises ℓ_λ as well. If little is explained, α is
+        # small, and that gain divided by α would outweigh what arms differ by. Hence ζ = ∞: f(x; θ̃_a) alone.
         return self._network_index(state.regression, contexts, of_network, np.inf, w2, w1 * means)
 
     def _network_index(
