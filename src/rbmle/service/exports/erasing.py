@@ -145,10 +145,13 @@ def erase(
 ) -> Erasure:
     """Erase all records of some events, and of those that a search finds; the log may be in use.
 
+    A second search finds what has arrived during the first. A person whose requests go on is not searched for a
+    third time, or this would last as long as they do.
+
     Raise ErasureError if retention has deleted records, or a model was imported later, and `older` does not say
     what becomes of them.
     """
-    erased, records, after = set[str](), 0, 0
+    erased, records, after, is_again = set[str](), 0, 0, False
     forgets = older is Older.FORGET
     is_searched = bool(search.wanted)
     while True:
@@ -176,6 +179,9 @@ def erase(
         if log.erase(extent, seqs, base):
             erased |= matching
             records, after, forgets = records + len(seqs), last, False
+            if is_again:
+                return Erasure(events=len(erased), records=records, deleted=extent.deleted)
+            is_again = True
 
 
 def erase_in_process(
