@@ -13,6 +13,7 @@ CREATED = 201
 SLOTS: dict[str, list[str]] = {}  # of events that were ranked
 WAITS = ("PT5S", "PT10M", "PT90M", "P1D", "P2D")
 PERIODS = ("P1D", "P7D", "P1Y", "P1DT0.5S")
+GUARD_OFF = {"conservative": 0.0, "lowest_reward": -1.0, "highest_reward": 1.0}
 
 
 @schemathesis.hook  # type: ignore[untyped-decorator,unused-ignore]  # as above
@@ -25,6 +26,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
         "rank": mended_rank,
         "put_configuration": mended_configuration,
         "patch_configuration": mended_configuration,
+        "erase": mended_erasure,
     }.get(operation)
     if mend is not None and isinstance(case.body, dict):
         case.body = mend(case.body)
@@ -85,7 +87,16 @@ def mended_configuration(body: dict[str, Any]) -> dict[str, Any]:
     again = int(body.get("model_retrain_days", 0))
     changed["log_retention_days"] = days
     changed["model_retrain_days"] = again if days == -1 else min(again, days)
+    # Conservative mode asks for other settings, and for rewards in its range; tests of its own have it.
+    changed |= {name: off for name, off in GUARD_OFF.items() if name in body}
+    if body.get("shadows"):
+        changed["shadows"] = ["lin-ucb"]
     return body | changed
+
+
+def mended_erasure(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request that names something to erase."""
+    return body if body.get("where") or body.get("events") else body | {"events": ["nobody"]}
 
 
 def _distinct(things: list[dict[str, Any]]) -> list[dict[str, Any]]:

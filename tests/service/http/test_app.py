@@ -181,9 +181,6 @@ def test_a_changed_configuration_applies_to_the_next_request(client: httpx.Clien
 
 
 def test_unsupported_operations_say_so(client: httpx.Client) -> None:
-    refused = client.delete("/personalizer/v1.0/logs")
-    assert refused.status_code == 501
-    assert "the model is made from the log" in refused.json()["error"]["message"]
     foreign = {"name": "new", "arguments": "--cb_explore_adf --epsilon 0.2"}
     refused = client.put("/personalizer/v1.0/configurations/policy", json=foreign)
     assert refused.status_code == 400
