@@ -215,7 +215,7 @@ def erase_events(
 ) -> None:
     """Remove a person's events from the log, and make the model again as if it had never seen them.
 
-    The service may be running: it goes on with the model that it has until the new one is ready. Backups, and
+    The service may be running: it keeps its current model until the new one is ready. Backups, and
     logs of other programs, are not changed.
 
     rbmle log erase --where user.id=u7 --data my-service --dry-run

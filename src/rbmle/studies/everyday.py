@@ -151,7 +151,7 @@ class Shares:
         return re.sub(r"\[[^\]]*\]", lambda match: " ".join(match.group().split()), text) + "\n"
 
     def replaced(self, newer: "Shares") -> "Shares":
-        """Return these shares with those of the policies that were played again in the place of their old ones.
+        """Return these shares, with the rows of policies that were played again replaced.
 
         Raises SettingError if the problems are not the same.
         """
