@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,15 +36,20 @@ class Served:
         with closing(self._log()) as log:
             return [stored.row.kind for stored in log.of_event(event)]
 
-    def decisions(self) -> int:
-        """Return how many decisions the log has."""
+    def last(self) -> int:
+        """Return the seq of the last record; other tests may have older ones deleted at any time."""
         with closing(self._log()) as log:
-            return sum(stored.row.kind == "decided" for stored in log.read())
+            return log.last()
 
-    def settled(self) -> int:
-        """Return how many plays of the log are settled."""
+    def decisions(self, after: int) -> int:
+        """Return how many decisions the log has after a record."""
         with closing(self._log()) as log:
-            return sum(1 for _ in ServiceLog(log, "the log").rows())
+            return sum(stored.row.kind == "decided" for stored in log.read(after))
+
+    def settled(self, events: Collection[str]) -> int:
+        """Return how many plays of some events are settled."""
+        with closing(self._log()) as log:
+            return sum(row.stored.row.event in events for row in ServiceLog(log, "the log").rows())
 
     def _log(self) -> Log:
         return open_log(str(self.folder / "log.db"), is_read_only=True)

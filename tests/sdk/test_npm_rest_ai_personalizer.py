@@ -77,12 +77,12 @@ def test_an_evaluation_can_be_asked_for_and_found(outcomes: Any) -> None:
 
 @pytest.mark.parametrize("failure", Failure)
 def test_what_the_client_sends_again_is_stored_once(failure: Failure, service: Served) -> None:
-    before = service.decisions()
+    before = service.last()
     with failing(service.address, failure) as proxy:
         event = posted(proxy, "/rank", RANK)["body"]["eventId"]
     assert_same_call_again(proxy)
     assert service.kinds(event) == ["decided"]
-    assert service.decisions() == before + 1
+    assert service.decisions(before) == 1
     with failing(service.address, failure) as proxy:
         answer = posted(proxy, "/events/{eventId}/reward", {"value": 0.5}, event)
     assert answer["status"] == 204
