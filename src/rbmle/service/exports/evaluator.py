@@ -6,13 +6,12 @@ the learner that leads then. If two finish the same one, the first counts.
 
 import multiprocessing
 import os
-import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from rbmle.core.errors import RBMLEError
-from rbmle.service.log import open_log
+from rbmle.service.log import LogWatcher, open_log
 from rbmle.service.log.base import DuplicateRequest, Log, LogUnavailable
 from rbmle.service.log.clock import clock
 from rbmle.service.log.records import (
@@ -60,7 +59,7 @@ def jobs_of(log: Log) -> list[Job]:
 _processes = multiprocessing.get_context("spawn")
 
 
-class Evaluator(threading.Thread):
+class Evaluator(LogWatcher):
     """Runs evaluations while `may_run` allows it; `notify` is called with each line for the operator."""
 
     def __init__(
@@ -69,9 +68,8 @@ class Evaluator(threading.Thread):
         may_run: Callable[[], bool],
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__(name="rbmle-evaluator", daemon=True)
-        self._address, self._may_run, self._notify = address, may_run, notify
-        self._stopping = threading.Event()
+        super().__init__("rbmle-evaluator", address, LOOK_SECONDS)
+        self._may_run, self._notify = may_run, notify
         self._attempts: dict[int, int] = {}
         self._running: tuple[int, multiprocessing.process.BaseProcess] | None = None
 
@@ -82,21 +80,6 @@ class Evaluator(threading.Thread):
             return None
         seq, process = self._running
         return seq if process.is_alive() else None
-
-    def stop(self) -> None:
-        """End; a running evaluation is started again another time."""
-        self._stopping.set()
-        self.join()
-
-    def run(self) -> None:
-        """Look for evaluations until stopped."""
-        while not self._stopping.is_set():
-            # If the log is not available, it is opened again.
-            with suppress(LogUnavailable), closing(open_log(self._address)) as log:
-                while not self._stopping.wait(LOOK_SECONDS):
-                    self._look(log)
-            self._stopping.wait(LOOK_SECONDS)
-        self._end()
 
     def _look(self, log: Log) -> None:
         """Start the next evaluation, and stop one that was deleted."""

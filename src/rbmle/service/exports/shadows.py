@@ -12,7 +12,6 @@ a restart the log is read again.
 
 import multiprocessing
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -27,7 +26,7 @@ from rbmle.evaluation.sums import SMALLEST
 from rbmle.service.exports.evaluator import NICE, STOP_SECONDS
 from rbmle.service.learner.fold import Budget
 from rbmle.service.learner.joining import Joiner, Listener, Settled
-from rbmle.service.log import open_log
+from rbmle.service.log import LogWatcher, open_log
 from rbmle.service.log.base import (
     DuplicateRequest,
     Log,
@@ -265,30 +264,16 @@ class Shadows(Listener):
 _processes = multiprocessing.get_context("spawn")
 
 
-class ShadowKeeper(threading.Thread):
+class ShadowKeeper(LogWatcher):
     """Keeps the process of the shadows running while there are some, and `may_run` allows it."""
 
     def __init__(
         self, address: str, may_run: Callable[[], bool], notify: Callable[[str], None]
     ) -> None:
-        super().__init__(name="rbmle-shadows", daemon=True)
+        super().__init__("rbmle-shadows", address, LOOK_SECONDS)
         self.reports: list[ShadowReport] = []
-        self._address, self._may_run, self._notify = address, may_run, notify
-        self._stopping = threading.Event()
+        self._may_run, self._notify = may_run, notify
         self._running: tuple[multiprocessing.process.BaseProcess, Connection] | None = None
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self.join()
-
-    def run(self) -> None:
-        """Look for shadows, and take in what their process reports, until stopped."""
-        while not self._stopping.is_set():
-            with suppress(LogUnavailable), closing(open_log(self._address)) as log:
-                while not self._stopping.wait(LOOK_SECONDS):
-                    self._look(log)
-            self._stopping.wait(LOOK_SECONDS)
-        self._end()
 
     def _look(self, log: Log) -> None:
         configuration = settings_of(log).configuration

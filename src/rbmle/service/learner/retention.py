@@ -15,17 +15,16 @@ base are in the log, so they can still be erased exactly, and the model can stil
 
 import multiprocessing
 import os
-import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from rbmle.service.learner.checkpoints import Checkpoints, base_of, begin_fold, restore_base
-from rbmle.service.log import open_log
-from rbmle.service.log.base import Extent, Log, LogChanged, LogError, LogUnavailable, Stored
+from rbmle.service.log import LogWatcher, open_log
+from rbmle.service.log.base import Extent, Log, LogChanged, LogError, Stored
 from rbmle.service.log.clock import clock
 from rbmle.service.log.records import EVALUATIONS, OPERATOR, RETENTION
 from rbmle.service.model.settings import settings_of
@@ -121,7 +120,7 @@ def _paused(change: Callable[[], Result], step: Step) -> Result:
 _processes = multiprocessing.get_context("spawn")
 
 
-class Retention(threading.Thread):
+class Retention(LogWatcher):
     """Deletes old records while `may_run` allows it, in a process of its own with a low priority."""
 
     def __init__(
@@ -131,27 +130,12 @@ class Retention(threading.Thread):
         may_run: Callable[[], bool],
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__(name="rbmle-retention", daemon=True)
-        self._address, self._folder = address, folder
-        self._may_run, self._notify = may_run, notify
-        self._stopping = threading.Event()
+        super().__init__("rbmle-retention", address, LOOK_SECONDS)
+        self._folder, self._may_run, self._notify = folder, may_run, notify
         self._process: multiprocessing.process.BaseProcess | None = None
         self._known: tuple[int, int] | None = None  # what the last run was asked to do
         self._due = 0.0  # by time.monotonic()
         self._before = Extent()  # of the last run
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self.join()
-
-    def run(self) -> None:
-        """Look at the setting until stopped."""
-        while not self._stopping.is_set():
-            with suppress(LogUnavailable), closing(open_log(self._address)) as log:
-                while not self._stopping.wait(LOOK_SECONDS):
-                    self._look(log)
-            self._stopping.wait(LOOK_SECONDS)
-        self._end()
 
     def _look(self, log: Log) -> None:
         if not self._may_run():

@@ -1,5 +1,7 @@
 """Where the service keeps what happened: one durable, totally ordered log, in SQLite or PostgreSQL."""
 
+import threading
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -25,6 +27,7 @@ __all__ = [
     "LogError",
     "LogRefused",
     "LogUnavailable",
+    "LogWatcher",
     "Row",
     "Stored",
     "is_postgres",
@@ -75,6 +78,37 @@ def is_postgres(url: str) -> bool:
     (True, False)
     """
     return _kind(url) == "postgresql"
+
+
+class LogWatcher(threading.Thread):
+    """Looks at a log from time to time, and opens it again after it was unavailable.
+
+    What a look has started ends with the watcher, in `_end`.
+    """
+
+    def __init__(self, name: str, address: str, seconds: float) -> None:
+        super().__init__(name=name, daemon=True)
+        self._address, self._seconds = address, seconds
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Look until stopped."""
+        while not self._stopping.is_set():
+            with suppress(LogUnavailable), closing(open_log(self._address)) as log:
+                while not self._stopping.wait(self._seconds):
+                    self._look(log)
+            self._stopping.wait(self._seconds)
+        self._end()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.join()
+
+    def _look(self, log: Log) -> None:
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        raise NotImplementedError
 
 
 def _kind(url: str) -> str:
